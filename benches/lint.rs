@@ -99,7 +99,7 @@ fn measure(name: &str, size: usize, text: &str, tools: &[ToolDescriptor]) {
         let linted = lint(built, &LintInputs { tools: Some(tools), tests: None });
         check = check.min(began.elapsed());
         warnings = linted.diagnostics.len();
-        assert!(linted.chains.is_some(), "the bundle has errors");
+        assert!(linted.policies.is_some(), "the bundle has errors");
     }
     let ratio = check.as_secs_f64() / load.as_secs_f64();
     println!("{name:<24} {size:>8} {load:>12.2?} {check:>12.2?} {ratio:>7.2} {warnings:>9}");

@@ -129,7 +129,7 @@ fn main() {
                     let begun = Instant::now();
                     let looked = reloader.reload();
                     times.push(begun.elapsed());
-                    assert!(matches!(looked, ReloadResult::Applied | ReloadResult::Same));
+                    assert!(matches!(looked, ReloadResult::Applied | ReloadResult::Unchanged));
                     thread::sleep(pause);
                 }
                 times.sort_unstable();

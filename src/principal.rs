@@ -91,7 +91,7 @@ pub enum PrincipalValue {
     /// It names this principal.
     Principal(Principal),
     /// It is absent, null or blank.
-    Nobody,
+    Missing,
     /// It is not a valid name; the string describes what it is instead.
     Invalid(&'static str),
 }
@@ -100,10 +100,10 @@ impl PrincipalValue {
     /// Interprets a value.
     pub fn from_value(value: Option<&Value>, comparison: PrincipalComparison) -> Self {
         match value {
-            None | Some(Value::Null) => Self::Nobody,
+            None | Some(Value::Null) => Self::Missing,
             Some(Value::String(name)) => match Principal::parse(name, comparison) {
                 Some(principal) => Self::Principal(principal),
-                None if unicode::casefold(name).is_empty() => Self::Nobody,
+                None if unicode::casefold(name).is_empty() => Self::Missing,
                 None => Self::Invalid("a string with control characters"),
             },
             Some(other) => Self::Invalid(JsonType::from_value(other).with_article()),
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn only_strings_name_a_principal() {
         for (value, expected) in [
-            (json!(null), Some(PrincipalValue::Nobody)),
-            (json!(""), Some(PrincipalValue::Nobody)),
-            (json!(" \u{200d}"), Some(PrincipalValue::Nobody)),
+            (json!(null), Some(PrincipalValue::Missing)),
+            (json!(""), Some(PrincipalValue::Missing)),
+            (json!(" \u{200d}"), Some(PrincipalValue::Missing)),
             (json!(42), None),
             (json!(true), None),
             (json!(["ana"]), None),
@@ -214,7 +214,7 @@ mod tests {
         }
         assert_eq!(
             PrincipalValue::from_context(&json!(null), PrincipalComparison::Canonical),
-            PrincipalValue::Nobody
+            PrincipalValue::Missing
         );
         assert!(matches!(
             PrincipalValue::from_context(&json!("ana"), PrincipalComparison::Canonical),

@@ -63,28 +63,28 @@ pub fn units_used_on_thread() -> u64 {
 /// The units that are left for one call.
 #[derive(Debug)]
 pub(crate) struct WorkMeter {
-    left: u64,
+    units_left: u64,
 }
 
 impl WorkMeter {
     /// The meter of a decision.
     pub(crate) fn for_decision() -> Self {
-        Self { left: DECISION_UNITS }
+        Self { units_left: DECISION_UNITS }
     }
 
     /// The meter of a call whose decision used this number of units.
     pub(crate) fn after_decision(used: u64) -> Self {
-        Self { left: CALL_UNITS.saturating_sub(used) }
+        Self { units_left: CALL_UNITS.saturating_sub(used) }
     }
 
     /// Units used by the decision so far.
     pub(crate) fn decision_units_used(&self) -> u64 {
-        DECISION_UNITS.saturating_sub(self.left)
+        DECISION_UNITS.saturating_sub(self.units_left)
     }
 
     /// Runs a function that spends units of this meter.
     pub(crate) fn run<T>(&mut self, evaluate: impl FnOnce() -> T) -> T {
-        let outer = RestoreGuard { outer_units: UNITS_LEFT.replace(Some(self.left)), meter: self };
+        let outer = RestoreGuard { outer_units: UNITS_LEFT.replace(Some(self.units_left)), meter: self };
         let result = evaluate();
         drop(outer);
         result
@@ -113,7 +113,7 @@ struct RestoreGuard<'m> {
 
 impl Drop for RestoreGuard<'_> {
     fn drop(&mut self) {
-        self.meter.left = UNITS_LEFT.replace(self.outer_units).unwrap_or(0);
+        self.meter.units_left = UNITS_LEFT.replace(self.outer_units).unwrap_or(0);
     }
 }
 
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn an_exceeded_meter_stays_exceeded_and_work_outside_a_call_is_free() {
         assert_eq!(spend(u64::MAX), Ok(()));
-        let mut meter = WorkMeter { left: 10 };
+        let mut meter = WorkMeter { units_left: 10 };
         meter.run(|| {
             assert_eq!(spend(9), Ok(()));
             // A nested call has its own units.
-            let mut inner = WorkMeter { left: 5 };
+            let mut inner = WorkMeter { units_left: 5 };
             inner.run(|| assert_eq!(spend(5), Err(WorkLimitError)));
             assert!(!is_exceeded());
         });
@@ -137,24 +137,24 @@ mod tests {
             assert_eq!(spend(2), Err(WorkLimitError));
             assert_eq!((spend(0), is_exceeded()), (Err(WorkLimitError), true));
         });
-        assert_eq!(meter.left, 0);
+        assert_eq!(meter.units_left, 0);
     }
 
     #[test]
     fn a_panic_restores_the_outer_meter() {
-        let mut meter = WorkMeter { left: 10 };
+        let mut meter = WorkMeter { units_left: 10 };
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| meter.run(|| panic!("on purpose"))));
-        assert_eq!((spend(100), meter.left), (Ok(()), 10));
+        assert_eq!((spend(100), meter.units_left), (Ok(()), 10));
     }
 
     #[test]
     fn interleaved_futures_spend_units_of_their_own_calls() {
-        let a = WorkMeter { left: 10 }.scope(async {
+        let a = WorkMeter { units_left: 10 }.scope(async {
             let first = spend(6);
             tokio::task::yield_now().await;
             (first, spend(6))
         });
-        let b = WorkMeter { left: 100 }.scope(async {
+        let b = WorkMeter { units_left: 100 }.scope(async {
             tokio::task::yield_now().await;
             spend(60)
         });

@@ -64,9 +64,11 @@ fn end(replay: &ReplayResult<'_>) -> Value {
         ReplayResult::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
         ReplayResult::Completed { output, from } => json!({ "output": Value::clone(output), "from": from }),
         ReplayResult::Exception(thrown) => {
-            json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
+            json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.journal_entry })
         }
-        ReplayResult::Failed(failure) => json!({ "failed": failure.message, "mismatch": failure.mismatch }),
+        ReplayResult::Failed(failure) => {
+            json!({ "failed": failure.message, "mismatch": failure.is_mismatch })
+        }
     }
 }
 
@@ -175,7 +177,7 @@ fn journal_of_another_call_is_not_replayed() {
     let other = ToolCall::new("c9", "send", json!({"to": "bob"}));
     let seen = around.begin(&other, None, &session).unwrap();
     let (journal, _) = run(&answers()[..2]);
-    assert!(matches!(around.replay(&seen, &journal), ReplayResult::Failed(failure) if failure.mismatch));
+    assert!(matches!(around.replay(&seen, &journal), ReplayResult::Failed(failure) if failure.is_mismatch));
 }
 
 #[test]
@@ -353,7 +355,7 @@ proptest! {
         if effects_match {
             prop_assert_eq!(end(&replay), end(&expected));
         } else {
-            prop_assert!(matches!(&replay, ReplayResult::Failed(failure) if failure.mismatch), "{replay:?}");
+            prop_assert!(matches!(&replay, ReplayResult::Failed(failure) if failure.is_mismatch), "{replay:?}");
         }
     }
 

@@ -65,7 +65,7 @@ impl Case {
     fn failure(&self) -> (String, Option<(usize, usize)>) {
         match self.run().1 {
             ReplayResult::Failed(failure) => {
-                assert!(!failure.mismatch, "{}: {failure:?}", self.script);
+                assert!(!failure.is_mismatch, "{}: {failure:?}", self.script);
                 (failure.message, failure.position)
             }
             other => panic!("{}: {other:?}", self.script),
@@ -172,10 +172,10 @@ fn end_as_json(replay: &ReplayResult<'_>) -> Value {
         ReplayResult::Effect(effect) => json!({ "waits_for": effect.name() }),
         ReplayResult::Completed { output, from } => json!({ "output": Value::clone(output), "from": from }),
         ReplayResult::Exception(thrown) => {
-            json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
+            json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.journal_entry })
         }
         ReplayResult::Failed(failure) => {
-            json!({ "failed": failure.message, "position": failure.position, "mismatch": failure.mismatch })
+            json!({ "failed": failure.message, "position": failure.position, "mismatch": failure.is_mismatch })
         }
     }
 }

@@ -301,7 +301,7 @@ proptest! {
         let open: Vec<(PartPosition, String)> =
             history.calls_without_result().iter().map(|call| (call.position, call.digest.to_string())).collect();
         let settled = |(place, digest): &(PartPosition, String)| CallResult {
-            place: *place, output: ResultOutput::Text(digest.clone()), settled: ResultStatus::Output,
+            position: *place, output: ResultOutput::Text(digest.clone()), status: ResultStatus::Output,
         };
         let before = history.occurrences().len();
         if let Err(error) = history.append_results(open.iter().map(settled).collect()) {

@@ -63,7 +63,10 @@ fn record(store: &dyn StateStore, name: &str) -> Option<Record> {
 fn write(store: &dyn StateStore, name: &str, value: &Value, over: Option<u64>) -> bool {
     run(store.write_record(
         at(0),
-        ConditionalWrite { over, ..ConditionalWrite::new(key(name), value, Account::NOBODY) },
+        ConditionalWrite {
+            expected_version: over,
+            ..ConditionalWrite::new(key(name), value, Account::NOBODY)
+        },
     ))
     .unwrap()
 }

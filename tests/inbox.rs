@@ -71,11 +71,11 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
         approval_token: Some("x".into()),
         ..plain_approval()
     };
-    let after = clock.block_on(inbox.answer(&item.name, forged, Some(Approver::new("ana")))).unwrap();
+    let after = clock.block_on(inbox.answer(&item.key, forged, Some(Approver::new("ana")))).unwrap();
     let by = vec!["ana".to_owned()];
-    assert_eq!(after.progress, RequestStatus::Answered(Tally::Approved { by, edited: None, reason: None }));
-    let again = clock.block_on(inbox.answer(&item.name, plain_approval(), Some(Approver::new("bob"))));
-    assert!(matches!(again, Err(InboxError::Refused { .. })), "{again:?}");
+    assert_eq!(after.status, RequestStatus::Answered(Tally::Approved { by, edited: None, reason: None }));
+    let again = clock.block_on(inbox.answer(&item.key, plain_approval(), Some(Approver::new("bob"))));
+    assert!(matches!(again, Err(InboxError::Rejected { .. })), "{again:?}");
     assert_eq!(clock.block_on(inbox.list()).unwrap()[0].answers.len(), 1);
 }
 
@@ -88,12 +88,12 @@ fn store_with_unproven_ownership_is_not_listed() {
     ask(&clock, &engine);
     let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
     let item = clock.block_on(inbox.find("approval_c1")).unwrap();
-    assert!(matches!(item.progress, RequestStatus::Unproven(_)), "{:?}", item.progress);
-    let refused = clock.block_on(inbox.answer(&item.name, plain_approval(), None));
-    assert!(matches!(refused, Err(InboxError::Refused { .. })), "{refused:?}");
+    assert!(matches!(item.status, RequestStatus::Invalid(_)), "{:?}", item.status);
+    let refused = clock.block_on(inbox.answer(&item.key, plain_approval(), None));
+    assert!(matches!(refused, Err(InboxError::Rejected { .. })), "{refused:?}");
     assert!(clock.block_on(inbox.list()).unwrap()[0].answers.is_empty());
     let own = Inbox::new(store, engine.keys().clone(), clock.clone());
-    clock.block_on(own.answer(&item.name, plain_approval(), Some(Approver::new("bea")))).unwrap();
+    clock.block_on(own.answer(&item.key, plain_approval(), Some(Approver::new("bea")))).unwrap();
 
     let (shared, _) = store_with_pending_call(&clock, keys("5a"));
     let refused = clock.block_on(Inbox::new(shared, keys("6b"), clock.clone()).list()).unwrap_err();
@@ -108,10 +108,10 @@ fn approved_request_expires_if_it_is_not_resumed() {
     let (store, _) = store_with_pending_call(&clock, keys("5a"));
     let inbox = Inbox::new(store, keys("5a"), clock.clone());
     let item = clock.block_on(inbox.find("approval_c1")).unwrap();
-    clock.block_on(inbox.answer(&item.name, plain_approval(), Some(Approver::new("ana")))).unwrap();
+    clock.block_on(inbox.answer(&item.key, plain_approval(), Some(Approver::new("ana")))).unwrap();
     clock.advance(std::time::Duration::from_secs(3600));
     let late = clock.block_on(inbox.find("approval_c1")).unwrap();
-    assert!(matches!(late.progress, RequestStatus::Lapsed { .. }), "{:?}", late.progress);
+    assert!(matches!(late.status, RequestStatus::Expired { .. }), "{:?}", late.status);
 }
 
 #[test]
@@ -142,11 +142,11 @@ fn anonymous_answer_is_accepted_only_if_every_policy_allows_it() {
             clock.block_on(engine.session().with_name("s").execute(call, &Tool::counting(&clock)));
             let inbox = Inbox::new(store, engine.keys().clone(), clock.clone());
             let item = clock.block_on(inbox.find("approval_c1")).unwrap();
-            let answered = clock.block_on(inbox.answer(&item.name, response.clone(), None));
+            let answered = clock.block_on(inbox.answer(&item.key, response.clone(), None));
             assert_eq!(answered.is_ok(), is_taken, "{text}: {answered:?}");
             if !is_taken {
                 assert_eq!(answered, Err(InboxError::Anonymous), "{text}");
-                let named = clock.block_on(inbox.answer(&item.name, response, Some(Approver::new("ana"))));
+                let named = clock.block_on(inbox.answer(&item.key, response, Some(Approver::new("ana"))));
                 assert!(named.is_ok(), "{text}: {named:?}");
             }
         }

@@ -78,13 +78,13 @@ proptest! {
     fn shadowed_policies_decide_no_call(rules in bundle()) {
         let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &LintInputs::default());
         let report = render::text(&linted.diagnostics, &linted.sources, false);
-        prop_assert!(linted.chains.is_some(), "{}", report);
+        prop_assert!(linted.policies.is_some(), "{}", report);
         let shadowed: Vec<&str> = linted.diagnostics.iter()
             .filter(|diagnostic| diagnostic.code.id == "CG506")
             .filter_map(|diagnostic| diagnostic.policy.as_deref())
             .collect();
         if !shadowed.is_empty() {
-            let engine = Engine::new(linted.chains.clone().unwrap());
+            let engine = Engine::new(linted.policies.clone().unwrap());
             for call in all_calls() {
                 let decision = engine.decide(&call, &SessionState::default());
                 let by = decision.reason().policy;
@@ -103,7 +103,7 @@ proptest! {
             .any(|diagnostic| diagnostic.code.id == "CG501" && diagnostic.message.starts_with("no value"));
         // Under `not`, a condition that is never true always matches.
         if contradicts && !rules.contains("not:") {
-            let engine = Engine::new(linted.chains.clone().unwrap());
+            let engine = Engine::new(linted.policies.clone().unwrap());
             for call in all_calls() {
                 let decision = engine.decide(&call, &SessionState::default());
                 prop_assert_eq!((decision.effect(), decision.reason().policy), (Effect::Run, None), "{}\n{}", call.input, rules);
@@ -114,10 +114,10 @@ proptest! {
     #[test]
     fn fixes_never_loosen_rules_and_are_complete(rules in bundle()) {
         let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &LintInputs::default());
-        let before = Engine::new(linted.chains.clone().unwrap());
+        let before = Engine::new(linted.policies.clone().unwrap());
         let fixed = callgate::lint::fix(linted, &LintInputs::default());
         prop_assert!(fixed.linted.diagnostics.iter().all(|diagnostic| diagnostic.fix.is_none()));
-        let after = Engine::new(fixed.linted.chains.clone().unwrap());
+        let after = Engine::new(fixed.linted.policies.clone().unwrap());
         let session = SessionState::default();
         for call in all_calls() {
             prop_assert!(before.decide(&call, &session).effect() <= after.decide(&call, &session).effect(), "{}\n{}", call.input, rules);

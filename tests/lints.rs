@@ -133,7 +133,7 @@ fn no_lint_fires_on_the_shipped_bundles() {
         let tests = suite::load(&paths);
         let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
         let linted = lint(policy::build(&paths), &beside);
-        assert!(linted.chains.is_some() && linted.diagnostics.is_empty(), "{}", shown(&linted));
+        assert!(linted.policies.is_some() && linted.diagnostics.is_empty(), "{}", shown(&linted));
         checked += 1;
     }
     assert!(checked >= 4);

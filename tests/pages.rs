@@ -43,7 +43,7 @@ fn read_lints(needs: Option<RequiredInput>, name: &str, text: &str) -> (Diagnost
         tests: (needs == Some(RequiredInput::Tests)).then_some(&tests),
     };
     let linted = lint(policy::build_texts([(name, text)]), &beside);
-    (linted.built.diagnostics, linted.built.sources)
+    (linted.bundle.diagnostics, linted.bundle.sources)
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn functions(page: &mut String, wanted: impl Fn(&ScriptFunction) -> bool) {
             page,
             "| `{}` | {} |",
             function.signature().replace('|', "\\|"),
-            function.about.replace('|', "\\|")
+            function.description.replace('|', "\\|")
         );
     }
 }
@@ -77,14 +77,14 @@ fn scripts(page: &mut String) {
     for (what, most) in [
         ("source code", format!("{} KiB", MAX_SCRIPT >> 10)),
         ("steps, over all replays", limits.steps.to_string()),
-        ("nested calls of the script's own functions", limits.calls.to_string()),
-        ("nesting depth at run time", limits.depth.to_string()),
-        ("one string that it creates", format!("{} KiB", limits.text >> 10)),
-        ("all strings that it creates", format!("{} MiB", limits.texts >> 20)),
+        ("nested calls of the script's own functions", limits.call_depth.to_string()),
+        ("nesting depth at run time", limits.nesting.to_string()),
+        ("one string that it creates", format!("{} KiB", limits.string_bytes >> 10)),
+        ("all strings that it creates", format!("{} MiB", limits.total_string_bytes >> 20)),
         ("array elements and object members that it creates", limits.values.to_string()),
         (
             "values passed to effects and returned as output, except those passed on unchanged",
-            format!("{} MiB, each value counting 64 bytes plus its text", limits.output >> 20),
+            format!("{} MiB, each value counting 64 bytes plus its text", limits.output_bytes >> 20),
         ),
         ("effects of a call", MAX_EFFECTS.to_string()),
         ("a stored journal", format!("{} MiB, counted likewise", MAX_JOURNAL >> 20)),

@@ -129,26 +129,26 @@ impl WatchedEngine {
         );
         let status = self.engine.status();
         assert_eq!(status.revision, revision);
-        assert!(status.last_rejected.is_none() && status.held.is_none());
+        assert!(status.last_rejected.is_none() && status.pending.is_none());
     }
 
     /// Waits until a reload is rejected with this text. The active rules must stay.
     fn wait_for_rejection(&self, words: &str) -> RejectedReload {
         let before = self.engine.revision();
         let news = self.wait_for(words, |change| match change {
-            ReloadEvent::Refused(refused) => refused.why.to_string().contains(words),
+            ReloadEvent::Rejected(refused) => refused.reason.to_string().contains(words),
             _ => false,
         });
-        let ReloadEvent::Refused(refused) = news else { panic!("{news:?}") };
-        assert!(matches!(refused.why, RejectionReason::Errors(_)), "{:?}", refused.why);
+        let ReloadEvent::Rejected(refused) = news else { panic!("{news:?}") };
+        assert!(matches!(refused.reason, RejectionReason::Errors(_)), "{:?}", refused.reason);
         let status = self.engine.status();
-        assert_eq!(status.last_rejected.unwrap().why.to_string(), refused.why.to_string());
+        assert_eq!(status.last_rejected.unwrap().reason.to_string(), refused.reason.to_string());
         assert_eq!(status.revision, before);
         refused
     }
 
     fn wait_for_restored(&self) {
-        self.wait_for("the restored rules", |change| matches!(change, ReloadEvent::Restored));
+        self.wait_for("the restored rules", |change| matches!(change, ReloadEvent::Reverted));
         assert!(self.engine.status().last_rejected.is_none());
     }
 }

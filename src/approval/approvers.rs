@@ -48,7 +48,7 @@ impl<'e> ApproverEntry<'e> {
 pub enum ApproverError {
     /// The policy restricts approvers, and the answer has no verified name.
     #[error("the policy requires a verified approver, and the answer has none")]
-    Unnamed,
+    Unidentified,
     /// The agent's principal is unknown, and may be the approver.
     #[error(
         "the agent's principal is unknown, so `{}` may be answering their own request; the host must set \
@@ -68,7 +68,7 @@ impl ApproverError {
     /// The stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unnamed => "unnamed_answer",
+            Self::Unidentified => "unnamed_answer",
             Self::UnknownRequester(_) => "unknown_requester",
             Self::SelfApproval(_) => "self_approval",
             Self::NotAnApprover(..) => "not_an_approver",
@@ -104,16 +104,16 @@ impl ApprovalRequirement {
         if !self.needs_approver_name() {
             return Ok(());
         }
-        let by = by.ok_or(ApproverError::Unnamed)?;
+        let by = by.ok_or(ApproverError::Unidentified)?;
         let parse = |name: &str| Principal::parse(name, comparison);
-        let approver = parse(&by.principal).ok_or(ApproverError::Unnamed)?;
+        let approver = parse(&by.principal).ok_or(ApproverError::Unidentified)?;
         let Some(requester) = requester.and_then(parse) else {
             return Err(ApproverError::UnknownRequester(by.principal.clone()));
         };
         if approver == requester {
             return Err(ApproverError::SelfApproval(by.principal.clone()));
         }
-        let own = Principal::parse(&by.principal, self.principals).ok_or(ApproverError::Unnamed)?;
+        let own = Principal::parse(&by.principal, self.principals).ok_or(ApproverError::Unidentified)?;
         let admits = |entry: &String| ApproverEntry::parse(entry).matches(&own, &by.roles, self.principals);
         match self.approvers.is_empty() || self.approvers.iter().any(admits) {
             true => Ok(()),

@@ -28,12 +28,12 @@ pub fn apply_edits(
     if !given.is_object() {
         return Err(ArgumentEditError::NotAnObject);
     }
-    EditMerge { allowed, at: Vec::new() }.merge(real, shown, given)
+    EditMerge { allowed, path: Vec::new() }.merge(real, shown, given)
 }
 
 struct EditMerge<'e> {
     allowed: &'e [&'e [PathStep]],
-    at: Vec<PathStep>,
+    path: Vec<PathStep>,
 }
 
 impl EditMerge<'_> {
@@ -43,60 +43,60 @@ impl EditMerge<'_> {
         }
         match (real, shown, given) {
             (Value::Object(real), Value::Object(shown), Value::Object(given)) => {
-                self.members(real, shown, given)
+                self.merge_object(real, shown, given)
             }
             (Value::Array(real), Value::Array(shown), Value::Array(given))
                 if real.len() == shown.len() && shown.len() == given.len() =>
             {
                 let items = real.iter().zip(shown).zip(given).enumerate();
                 let items = items.map(|(index, ((real, shown), given))| {
-                    self.below(PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)), |edit| {
+                    self.descend(PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)), |edit| {
                         edit.merge(real, shown, given)
                     })
                 });
                 items.collect::<Result<Vec<_>, _>>().map(Value::Array)
             }
-            _ => self.taken(given),
+            _ => self.replace(given),
         }
     }
 
-    fn members(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
+    fn merge_object(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
         let mut members = Map::new();
         for (name, value) in real {
-            let merged = self.below(PathStep::Name(name.clone()), |edit| {
+            let merged = self.descend(PathStep::Name(name.clone()), |edit| {
                 match (shown.get(name), given.get(name)) {
                     (Some(shown), Some(given)) => edit.merge(value, shown, given).map(Some),
                     // The approver cannot return a member that was not shown at all.
                     (None, None) => Ok(Some(value.clone())),
-                    (None, Some(given)) => edit.taken(given).map(Some),
-                    (Some(_), None) => edit.taken(&Value::Null).map(|_| None),
+                    (None, Some(given)) => edit.replace(given).map(Some),
+                    (Some(_), None) => edit.replace(&Value::Null).map(|_| None),
                 }
             })?;
             members.extend(merged.map(|value| (name.clone(), value)));
         }
         for (name, value) in given.iter().filter(|(name, _)| !real.contains_key(*name)) {
-            let value = self.below(PathStep::Name(name.clone()), |edit| edit.taken(value))?;
+            let value = self.descend(PathStep::Name(name.clone()), |edit| edit.replace(value))?;
             members.insert(name.clone(), value);
         }
         Ok(members.into())
     }
 
-    fn below<T>(&mut self, step: PathStep, there: impl FnOnce(&mut Self) -> T) -> T {
-        self.at.push(step);
+    fn descend<T>(&mut self, step: PathStep, there: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(step);
         let result = there(self);
-        self.at.pop();
+        self.path.pop();
         result
     }
 
-    fn taken(&self, given: &Value) -> Result<Value, ArgumentEditError> {
-        match self.allowed.iter().any(|path| self.at.starts_with(path)) {
+    fn replace(&self, given: &Value) -> Result<Value, ArgumentEditError> {
+        match self.allowed.iter().any(|path| self.path.starts_with(path)) {
             true => Ok(given.clone()),
-            false => Err(ArgumentEditError::NotAllowed(self.place())),
+            false => Err(ArgumentEditError::NotAllowed(self.path_text())),
         }
     }
 
-    fn place(&self) -> String {
-        self.at.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"))
+    fn path_text(&self) -> String {
+        self.path.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"))
     }
 }
 

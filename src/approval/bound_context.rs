@@ -66,7 +66,7 @@ fn identity(context: &Value, comparison: PrincipalComparison) -> Value {
     let member = |name: &str| context.get(name).unwrap_or(&Value::Null);
     let principal = match PrincipalValue::from_context(context, comparison) {
         PrincipalValue::Principal(principal) => json!(["named", principal.key()]),
-        PrincipalValue::Nobody => Value::Null,
+        PrincipalValue::Missing => Value::Null,
         PrincipalValue::Invalid(_) => json!(["invalid", context.get("principal").unwrap_or(context)]),
     };
     let names =

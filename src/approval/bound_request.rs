@@ -35,13 +35,13 @@ pub struct BoundRequest {
     pub call: Digest,
     /// The digest of the arguments with which the call starts to run, after hooks and transforms. The request is about the same
     /// arguments, unless a script or a hook around the call requires approval of others.
-    pub begins_with: Digest,
+    pub execution_input: Digest,
     /// The policies that require approval.
-    pub askers: Vec<ApprovalRequirement>,
+    pub requirements: Vec<ApprovalRequirement>,
     /// What is already approved for this call.
-    pub held: Vec<Permit>,
+    pub granted: Vec<Permit>,
     /// The arguments that an approver set in place of the model's.
-    pub edited: Option<Value>,
+    pub edited_input: Option<Value>,
     /// The journals of the scripts around the call.
     pub journals: Vec<ScriptJournal>,
 }
@@ -121,7 +121,7 @@ impl BoundRequest {
 
     /// The call to evaluate now: as the model requested it, or with the arguments that an approver set.
     pub fn current_call(&self, requested: &ToolCall) -> ToolCall {
-        match &self.edited {
+        match &self.edited_input {
             Some(input) => requested.with_input(input.clone()),
             None => requested.clone(),
         }
@@ -129,7 +129,7 @@ impl BoundRequest {
 
     /// How principals are compared.
     pub fn comparison(&self) -> PrincipalComparison {
-        name_comparison(&self.askers)
+        name_comparison(&self.requirements)
     }
 
     /// Checks whether the request was made in this context: for the same principal with the same roles in the same tenant, and with
@@ -145,7 +145,7 @@ impl BoundRequest {
         let own = |name: &Option<String>| name.as_deref().and_then(|name| Principal::parse(name, comparison));
         let now = match PrincipalValue::from_context(context, comparison) {
             PrincipalValue::Principal(principal) => Some(principal),
-            PrincipalValue::Nobody | PrincipalValue::Invalid(_) => None,
+            PrincipalValue::Missing | PrincipalValue::Invalid(_) => None,
         };
         let tenant = context.get("tenant").unwrap_or(&Value::Null);
         Err(if own(&self.requester) != now {
@@ -168,10 +168,10 @@ impl BoundRequest {
     /// Whether the other request is equivalent: for the same call, by the same policies, about the same arguments.
     pub fn is_equivalent_to(&self, other: &Self) -> bool {
         let about = |question: &Self| {
-            let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
+            let askers = question.requirements.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
             let id = question.request.tool_call_id.clone();
-            let of = (id, question.call, question.begins_with, question.bound.clone());
-            (of, askers, question.held.clone(), question.journals.clone())
+            let of = (id, question.call, question.execution_input, question.bound.clone());
+            (of, askers, question.granted.clone(), question.journals.clone())
         };
         self.conversation == other.conversation && self.tenant == other.tenant && about(self) == about(other)
     }
@@ -189,10 +189,10 @@ impl BoundRequest {
             bound: self.bound.clone(),
             asked_at: self.asked_at,
             call: self.call,
-            begins_with: self.begins_with,
-            askers: self.askers.clone(),
-            held: self.held.clone(),
-            edited: self.edited.clone(),
+            begins_with: self.execution_input,
+            askers: self.requirements.clone(),
+            held: self.granted.clone(),
+            edited: self.edited_input.clone(),
             journals: self.journals.clone(),
         };
         // Not in canonical form, in which 28800 is `288e2`: numbers are read as they were written.
@@ -247,10 +247,10 @@ impl BoundRequest {
             bound,
             asked_at,
             call,
-            begins_with,
-            askers,
-            held,
-            edited,
+            execution_input: begins_with,
+            requirements: askers,
+            granted: held,
+            edited_input: edited,
             journals,
         })
     }

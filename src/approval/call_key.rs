@@ -54,7 +54,7 @@ impl CallKeys {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecalledRequest {
     /// Its name in the ledger.
-    pub name: LedgerKey,
+    pub key: LedgerKey,
     /// The number of the request among those about equal calls, from 1.
     pub number: u64,
     /// The ledger's entry: pending or claimed. `None` if no approval is requested.
@@ -76,7 +76,7 @@ impl CallKey {
 
     fn ledger_key(&self, number: u64) -> LedgerKey {
         let occurrence = if number > 1 { format!("{}_{number}", self.id) } else { self.id.clone() };
-        LedgerKey { conversation: self.requester.clone(), occurrence }
+        LedgerKey { conversation: self.requester.clone(), occurrence_id: occurrence }
     }
 
     fn record_key(&self) -> String {
@@ -129,7 +129,7 @@ impl Ledger<'_> {
                 if number > first {
                     self.set_start_number(key, number).await?;
                 }
-                return Ok(RecalledRequest { name, number, entry });
+                return Ok(RecalledRequest { key: name, number, entry });
             }
         }
         self.set_start_number(key, first.saturating_add(MAX_READS)).await?;
@@ -168,7 +168,7 @@ impl Ledger<'_> {
             }
             let over = standing.map(|record| record.version);
             let write = ConditionalWrite::new(record_key, &value, self.account());
-            if self.write(ConditionalWrite { over, forget_at, ..write }).await? {
+            if self.write(ConditionalWrite { expected_version: over, forget_at, ..write }).await? {
                 return Ok(());
             }
         }

@@ -50,7 +50,7 @@ impl Inbox {
         let listed = self.ledger().list().await?;
         Ok(listed
             .into_iter()
-            .filter_map(|KeyedEntry { name, entry }| self.build_item(name, &entry))
+            .filter_map(|KeyedEntry { key: name, entry }| self.build_item(name, &entry))
             .collect())
     }
 
@@ -72,7 +72,7 @@ impl Inbox {
                 Some(item) => Some(item.request.approval_id.clone()),
                 None => closest_match(id, names.iter().map(String::as_str)).map(str::to_owned),
             };
-            InboxError::Unknown { id: id.to_owned(), near }
+            InboxError::NotFound { id: id.to_owned(), near }
         })
     }
 
@@ -90,11 +90,11 @@ impl Inbox {
     ) -> Result<InboxItem, InboxError> {
         let ledger = self.ledger();
         for _ in 0..MAX_TRIES {
-            let unknown = || LedgerError::NotFound(name.occurrence.clone());
+            let unknown = || LedgerError::NotFound(name.occurrence_id.clone());
             let entry = ledger.find(name).await?.ok_or_else(unknown)?;
             let item = self
                 .build_item(name.clone(), &entry)
-                .ok_or_else(|| rejected_answer(AnswerRecordError::NotAsked))?;
+                .ok_or_else(|| rejected_answer(AnswerRecordError::NotRequested))?;
             let response = self.check_answer(&item, response.clone(), by.clone())?;
             let after = match ledger.record_answer(name, &response).await {
                 Ok(after) => after,
@@ -108,7 +108,7 @@ impl Inbox {
                 return Ok(after);
             }
         }
-        Err(LedgerError::Contended(name.occurrence.clone()).into())
+        Err(LedgerError::Contended(name.occurrence_id.clone()).into())
     }
 
     /// Remembered approvals with their names, including revoked and expired ones.
@@ -158,22 +158,30 @@ impl Inbox {
             question.as_ref().and_then(BoundRequest::expires_at).filter(|at| *at <= self.clock.now());
         let progress = match (&entry.stage, unproven, standing) {
             (CallStage::Settled { at, outcome }, _, _) => {
-                RequestStatus::Settled { at: *at, outcome: outcome.clone() }
+                RequestStatus::Completed { at: *at, outcome: outcome.clone() }
             }
             (CallStage::Claimed { at }, _, _) => RequestStatus::Running { at: *at },
-            (CallStage::Waiting, Some(error), _) => RequestStatus::Unproven(error),
-            (CallStage::Waiting, None, Some(Tally::Open { by })) => match lapsed {
-                Some(at) => RequestStatus::Lapsed { at },
-                None => RequestStatus::Waiting { by },
+            (CallStage::Waiting, Some(error), _) => RequestStatus::Invalid(error),
+            (CallStage::Waiting, None, Some(Tally::Pending { by })) => match lapsed {
+                Some(at) => RequestStatus::Expired { at },
+                None => RequestStatus::Pending { by },
             },
             (CallStage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
                 // An approval that was not used before it expired no longer permits the call.
-                (Some(at), Tally::Approved { .. } | Tally::Answered { .. }) => RequestStatus::Lapsed { at },
+                (Some(at), Tally::Approved { .. } | Tally::Answered { .. }) => RequestStatus::Expired { at },
                 _ => RequestStatus::Answered(standing),
             },
-            (CallStage::Waiting, None, None) => RequestStatus::Unproven(BoundRequestError::NoToken),
+            (CallStage::Waiting, None, None) => RequestStatus::Invalid(BoundRequestError::NoToken),
         };
-        Some(InboxItem { name, request, question, asks, answers, ignored, progress })
+        Some(InboxItem {
+            key: name,
+            request,
+            bound_request: question,
+            requirements: asks,
+            answers,
+            ignored,
+            status: progress,
+        })
     }
 
     fn requirement_statuses(
@@ -184,7 +192,7 @@ impl Inbox {
     ) -> Vec<RequirementStatus> {
         let (requester, comparison) = (question.requester.as_deref(), question.comparison());
         let counting = answers.iter().enumerate().filter(|(place, answer)| {
-            answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.place == *place)
+            answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.index == *place)
         });
         let mut by: Vec<Option<&Approver>> = Vec::new();
         for (_, answer) in counting {
@@ -204,7 +212,7 @@ impl Inbox {
                 approvals: u32::try_from(approvals).unwrap_or(u32::MAX),
             }
         };
-        question.askers.iter().map(ask).collect()
+        question.requirements.iter().map(ask).collect()
     }
 
     /// Checks and seals an answer.
@@ -217,12 +225,12 @@ impl Inbox {
         response: ResponsePart,
         by: Option<Approver>,
     ) -> Result<ResponsePart, InboxError> {
-        let refuse = |code, why: String| Err(InboxError::Refused { code, why });
-        let question = match (&item.progress, &item.question) {
-            (RequestStatus::Unproven(error), _) => {
+        let refuse = |code, why: String| Err(InboxError::Rejected { code, why });
+        let question = match (&item.status, &item.bound_request) {
+            (RequestStatus::Invalid(error), _) => {
                 return refuse("invalid_question", format!("the approval request is invalid: {error}"));
             }
-            (RequestStatus::Lapsed { at }, _) => {
+            (RequestStatus::Expired { at }, _) => {
                 return refuse("expired", format!("the approval request expired at {at}"));
             }
             (RequestStatus::Running { at }, _) => {
@@ -231,7 +239,7 @@ impl Inbox {
                     format!("the call started at {at} and can no longer be answered"),
                 );
             }
-            (RequestStatus::Settled { outcome, .. }, _) => {
+            (RequestStatus::Completed { outcome, .. }, _) => {
                 return refuse(
                     "already_completed",
                     format!("the call has already completed: {}", outcome.outcome),
@@ -240,7 +248,7 @@ impl Inbox {
             (_, Some(question)) => question,
             (_, None) => return refuse("invalid_question", "the approval request is invalid".to_owned()),
         };
-        if by.is_none() && !question.askers.iter().all(|asker| asker.anonymous) {
+        if by.is_none() && !question.requirements.iter().all(|asker| asker.anonymous) {
             return Err(InboxError::Anonymous);
         }
         let token = item.request.approval_token.clone().unwrap_or_default();
@@ -258,20 +266,22 @@ impl Inbox {
         let mut answers = item.answers.clone();
         answers.push(response.clone());
         let (after, ignored) = count_answers(question, &token, &answers, keys, &|_| false);
-        if let Some(ignored) = ignored.into_iter().find(|ignored| ignored.place == item.answers.len()) {
+        if let Some(ignored) = ignored.into_iter().find(|ignored| ignored.index == item.answers.len()) {
             return refuse(ignored.code, ignored.why);
         }
         if is_same_result(&before, &after) {
             return refuse(
                 "already_answered",
                 match (&before, by) {
-                    (Tally::Open { .. }, Some(by)) => {
+                    (Tally::Pending { .. }, Some(by)) => {
                         format!(
                             "`{}` has answered already; the first answer counts",
                             escape_controls(&by.principal)
                         )
                     }
-                    (Tally::Open { .. }, None) => "the approval request already has this answer".to_owned(),
+                    (Tally::Pending { .. }, None) => {
+                        "the approval request already has this answer".to_owned()
+                    }
                     (decided, _) => format!("the approval request is already answered: {decided}"),
                 },
             );
@@ -282,11 +292,11 @@ impl Inbox {
 
 fn rejected_answer(why: AnswerRecordError) -> InboxError {
     let code = match why {
-        AnswerRecordError::Over(_) => "already_started",
-        AnswerRecordError::NotAsked => "not_asked",
+        AnswerRecordError::Closed(_) => "already_started",
+        AnswerRecordError::NotRequested => "not_asked",
         AnswerRecordError::TooManyAnswers => "too_many_answers",
     };
-    InboxError::Refused { code, why: why.to_string() }
+    InboxError::Rejected { code, why: why.to_string() }
 }
 
 /// Whether another answer changes nothing: one more approval of an approved call does not.

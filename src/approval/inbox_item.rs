@@ -13,19 +13,19 @@ use crate::safe_text::escape_controls;
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxItem {
     /// The call's name in the ledger.
-    pub name: LedgerKey,
+    pub key: LedgerKey,
     /// What people are shown.
     pub request: ApprovalRequest,
     /// What the request is bound to; `None` if its token is invalid.
-    pub question: Option<BoundRequest>,
+    pub bound_request: Option<BoundRequest>,
     /// What each policy requires, and has so far.
-    pub asks: Vec<RequirementStatus>,
+    pub requirements: Vec<RequirementStatus>,
     /// All answers, in the order in which they were given.
     pub answers: Vec<ResponsePart>,
     /// The answers that do not count.
     pub ignored: Vec<IgnoredAnswer>,
     /// How far the request is.
-    pub progress: RequestStatus,
+    pub status: RequestStatus,
 }
 
 /// What one policy requires of answers, and has so far.
@@ -52,26 +52,26 @@ impl RequirementStatus {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestStatus {
     /// It is pending.
-    Waiting {
+    Pending {
         /// Who approved so far.
         by: Vec<String>,
     },
     /// It is answered, and the call has not resumed yet.
     Answered(Tally),
     /// It expired before the call resumed.
-    Lapsed {
+    Expired {
         /// Since when.
         at: Timestamp,
     },
     /// It is invalid: not sealed with one of the keys, or changed.
-    Unproven(BoundRequestError),
+    Invalid(BoundRequestError),
     /// The call is running, or started and never recorded an outcome.
     Running {
         /// Since when.
         at: Timestamp,
     },
     /// The call has completed.
-    Settled {
+    Completed {
         /// Since when.
         at: Timestamp,
         /// Its outcome.
@@ -82,12 +82,12 @@ pub enum RequestStatus {
 impl InboxItem {
     /// The unique id for people: `CONVERSATION/ID`.
     pub fn qualified_id(&self) -> String {
-        format!("{}/{}", self.name.conversation, self.request.approval_id)
+        format!("{}/{}", self.key.conversation, self.request.approval_id)
     }
 
     /// Whether the request is pending.
     pub fn is_pending(&self) -> bool {
-        matches!(self.progress, RequestStatus::Waiting { .. })
+        matches!(self.status, RequestStatus::Pending { .. })
     }
 }
 
@@ -99,7 +99,7 @@ pub enum InboxError {
     Ledger(#[from] LedgerError),
     /// There is no such request.
     #[error("approval request `{}` not found{}", escape_controls(.id), did_you_mean(.near.as_ref()))]
-    Unknown {
+    NotFound {
         /// The id that was searched for.
         id: String,
         /// The closest match.
@@ -128,7 +128,7 @@ pub enum InboxError {
     Anonymous,
     /// The answer would not count, and was not recorded.
     #[error("{why} [{code}]")]
-    Refused {
+    Rejected {
         /// The stable reason code, such as `self_approval`.
         code: &'static str,
         /// Why, for people.

@@ -27,18 +27,18 @@ pub struct LedgerKey {
     /// The conversation, or its substitute.
     pub conversation: String,
     /// The call's id; later occurrences of the same id have a number.
-    pub occurrence: String,
+    pub occurrence_id: String,
 }
 
 impl LedgerKey {
-    fn key(&self) -> String {
-        json::canonical_text(&json!([self.conversation, self.occurrence]))
+    fn record_key(&self) -> String {
+        json::canonical_text(&json!([self.conversation, self.occurrence_id]))
     }
 
     fn from_record_key(key: &str) -> Option<Self> {
         let value = json::parse(key).ok()?;
         let text = |index: usize| value.get(index).and_then(json::Value::as_str).map(str::to_owned);
-        Some(Self { conversation: text(0)?, occurrence: text(1)? })
+        Some(Self { conversation: text(0)?, occurrence_id: text(1)? })
     }
 }
 
@@ -93,7 +93,7 @@ pub enum ClaimResult {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyedEntry {
     /// Its name.
-    pub name: LedgerKey,
+    pub key: LedgerKey,
     /// The entry itself.
     pub entry: LedgerEntry,
 }
@@ -178,7 +178,7 @@ impl<'l> Ledger<'l> {
         response: &ResponsePart,
     ) -> Result<LedgerEntry, LedgerError> {
         self.update(name, |standing| {
-            let mut entry = standing.ok_or_else(|| LedgerError::NotFound(name.occurrence.clone()))?;
+            let mut entry = standing.ok_or_else(|| LedgerError::NotFound(name.occurrence_id.clone()))?;
             entry.add_answer(response)?;
             Ok((Some(entry.clone()), entry))
         })
@@ -268,7 +268,7 @@ impl<'l> Ledger<'l> {
         let mut listed = Vec::new();
         for (key, record) in self.read_all(space::CALLS).await? {
             let name = LedgerKey::from_record_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
-            listed.push(KeyedEntry { entry: parse_entry(&name, record)?, name });
+            listed.push(KeyedEntry { entry: parse_entry(&name, record)?, key: name });
         }
         Ok(listed)
     }
@@ -286,7 +286,10 @@ impl<'l> Ledger<'l> {
             let key = RecordKey { space: space::GRANTS, key: name };
             let over = self.read_record(key).await?.map(|record| record.version);
             let write = ConditionalWrite::new(key, &value, self.account);
-            if self.write(ConditionalWrite { over, forget_at: Some(grant.until), ..write }).await? {
+            if self
+                .write(ConditionalWrite { expected_version: over, forget_at: Some(grant.until), ..write })
+                .await?
+            {
                 return Ok(());
             }
         }
@@ -316,7 +319,7 @@ impl<'l> Ledger<'l> {
         name: &LedgerKey,
         mut change: impl FnMut(Option<LedgerEntry>) -> Result<(Option<LedgerEntry>, T), LedgerError>,
     ) -> Result<T, LedgerError> {
-        let key = name.key();
+        let key = name.record_key();
         for _ in 0..MAX_TRIES {
             let (standing, over) = match self.read_entry(name).await? {
                 Some((entry, version)) => (Some(entry), Some(version)),
@@ -325,12 +328,12 @@ impl<'l> Ledger<'l> {
             let (changed, answer) = change(standing)?;
             let Some(changed) = changed else { return Ok(answer) };
             let value =
-                json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
+                json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence_id.clone()))?;
             let forget_at = self.forget_at(&changed);
             let key = RecordKey { space: space::CALLS, key: &key };
             if self
                 .write(ConditionalWrite {
-                    over,
+                    expected_version: over,
                     forget_at,
                     ..ConditionalWrite::new(key, &value, self.account)
                 })
@@ -339,7 +342,7 @@ impl<'l> Ledger<'l> {
                 return Ok(answer);
             }
         }
-        Err(LedgerError::Contended(name.occurrence.clone()))
+        Err(LedgerError::Contended(name.occurrence_id.clone()))
     }
 
     /// When the store may drop the entry: long after the request has expired and the last change, so that a clock that runs ahead
@@ -355,7 +358,7 @@ impl<'l> Ledger<'l> {
     }
 
     async fn read_entry(&self, name: &LedgerKey) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
-        let key = name.key();
+        let key = name.record_key();
         let Some(record) = self.read_record(RecordKey { space: space::CALLS, key: &key }).await? else {
             return Ok(None);
         };
@@ -405,7 +408,7 @@ fn of_store(error: &StoreError) -> String {
 
 fn parse_entry(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
     let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
-    entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
+    entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence_id.clone()))
 }
 
 fn parse_grant(name: &str, record: Record) -> Result<Grant, LedgerError> {

@@ -65,10 +65,10 @@ pub enum CallStage {
 pub enum AnswerRecordError {
     /// The call has completed, or is running.
     #[error("the call can no longer be answered: {0}")]
-    Over(String),
+    Closed(String),
     /// No approval is requested.
     #[error("no approval is requested for this call")]
-    NotAsked,
+    NotRequested,
     /// The request has too many answers.
     #[error("the approval request already has {MAX_ANSWERS} answers, the maximum")]
     TooManyAnswers,
@@ -135,13 +135,13 @@ impl LedgerEntry {
     pub fn add_answer(&mut self, response: &ResponsePart) -> Result<(), AnswerRecordError> {
         match &self.stage {
             CallStage::Waiting => {}
-            CallStage::Claimed { .. } => return Err(AnswerRecordError::Over("started".to_owned())),
+            CallStage::Claimed { .. } => return Err(AnswerRecordError::Closed("started".to_owned())),
             CallStage::Settled { outcome, .. } => {
-                return Err(AnswerRecordError::Over(outcome.outcome.to_string()));
+                return Err(AnswerRecordError::Closed(outcome.outcome.to_string()));
             }
         }
         if self.request.is_none() {
-            return Err(AnswerRecordError::NotAsked);
+            return Err(AnswerRecordError::NotRequested);
         }
         let response = response.to_json();
         if !self.answers.contains(&response) {

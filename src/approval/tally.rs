@@ -21,7 +21,7 @@ use crate::seal::Keys;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tally {
     /// More answers are needed.
-    Open {
+    Pending {
         /// Who approved so far.
         by: Vec<String>,
     },
@@ -61,8 +61,8 @@ impl std::fmt::Display for Tally {
     /// The result in words: `approved by ana`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (word, by) = match self {
-            Self::Open { by } if by.is_empty() => ("not answered", by),
-            Self::Open { by } | Self::Approved { by, edited: None, .. } => ("approved", by),
+            Self::Pending { by } if by.is_empty() => ("not answered", by),
+            Self::Pending { by } | Self::Approved { by, edited: None, .. } => ("approved", by),
             Self::Approved { by, .. } => ("approved with changes", by),
             Self::Answered { by, .. } => ("answered in the tool's place", by),
             Self::Denied { by, .. } => ("denied", by),
@@ -77,7 +77,7 @@ impl std::fmt::Display for Tally {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredAnswer {
     /// Its index among the answers.
-    pub place: usize,
+    pub index: usize,
     /// The approval request that it names.
     pub approval_id: String,
     /// The stable reason code, such as `self_approval`.
@@ -100,10 +100,15 @@ pub fn count_answers(
     let mut ignored = Vec::new();
     let edits = editable_paths(question);
     for (place, answer) in answers.iter().enumerate() {
-        match CountedAnswer::of(question, token, answer, &edits, keys, accepts) {
+        match CountedAnswer::verify(question, token, answer, &edits, keys, accepts) {
             Ok(answer) => heard.push(answer),
             Err(AnswerRejection { code, why }) => {
-                ignored.push(IgnoredAnswer { place, approval_id: answer.approval_id.clone(), code, why });
+                ignored.push(IgnoredAnswer {
+                    index: place,
+                    approval_id: answer.approval_id.clone(),
+                    code,
+                    why,
+                });
             }
         }
     }
@@ -114,7 +119,7 @@ pub fn count_answers(
 pub(super) fn editable_paths(question: &BoundRequest) -> Vec<Vec<PathStep>> {
     let paths =
         |asker: &ApprovalRequirement| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
-    common_editable_paths(&question.askers.iter().map(paths).collect::<Vec<_>>())
+    common_editable_paths(&question.requirements.iter().map(paths).collect::<Vec<_>>())
 }
 
 /// Why an answer does not count.
@@ -144,7 +149,7 @@ struct CountedAnswer<'a> {
 }
 
 impl<'a> CountedAnswer<'a> {
-    fn of(
+    fn verify(
         question: &BoundRequest,
         token: &str,
         answer: &'a ResponsePart,
@@ -181,7 +186,7 @@ impl<'a> CountedAnswer<'a> {
     }
 
     /// The digest of what is approved, equal for approvals of the same.
-    fn what(&self) -> Digest {
+    fn approved_digest(&self) -> Digest {
         let once = |value: Option<&Value>| value.map(|value| vec![value.clone()]);
         json::digest(&crate::json::json!([once(self.edited), once(self.answer.output.as_ref())]))
     }
@@ -201,7 +206,7 @@ impl<'a> CountedAnswer<'a> {
 fn check_approver(question: &BoundRequest, by: Option<&Approver>) -> Result<(), ApproverError> {
     let (requester, comparison) = (question.requester.as_deref(), question.comparison());
     let mut refusals = Vec::new();
-    for asker in &question.askers {
+    for asker in &question.requirements {
         match asker.check(by, requester, comparison) {
             Ok(()) => return Ok(()),
             Err(refusal) => refusals.push(refusal),
@@ -216,7 +221,7 @@ fn check_approver(question: &BoundRequest, by: Option<&Approver>) -> Result<(), 
     }
     may.sort_unstable();
     may.dedup();
-    Err(by.map_or(ApproverError::Unnamed, |by| ApproverError::NotAnApprover(by.principal.clone(), may)))
+    Err(by.map_or(ApproverError::Unidentified, |by| ApproverError::NotAnApprover(by.principal.clone(), may)))
 }
 
 /// The first answer of each approver; of the anonymous ones, the first of the strictest.
@@ -252,14 +257,14 @@ fn apply_rules(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
     }
     for first in heard {
         let same: Vec<&CountedAnswer<'_>> =
-            heard.iter().filter(|other| other.what() == first.what()).collect();
+            heard.iter().filter(|other| other.approved_digest() == first.approved_digest()).collect();
         let enough = |asker: &ApprovalRequirement| {
             let accepted = same.iter().filter(|heard| {
                 asker.accepts(heard.by, question.requester.as_deref(), question.comparison())
             });
             u32::try_from(accepted.count()).is_ok_and(|count| count >= asker.quorum.max(1))
         };
-        if question.askers.is_empty() || !question.askers.iter().all(enough) {
+        if question.requirements.is_empty() || !question.requirements.iter().all(enough) {
             continue;
         }
         let by = same.iter().filter_map(|heard| name(heard)).collect();
@@ -270,5 +275,5 @@ fn apply_rules(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
             }
         };
     }
-    Tally::Open { by: heard.iter().filter_map(name).collect() }
+    Tally::Pending { by: heard.iter().filter_map(name).collect() }
 }

@@ -79,7 +79,7 @@ impl SessionState {
 
     /// Adds a label to the session.
     pub fn add_label(&mut self, label: &str) {
-        self.log_change(|| SessionChange::Label(label.to_owned()));
+        self.log_change(|| SessionChange::LabelAdded(label.to_owned()));
         if let Some(Value::Array(labels)) = self.document.get_mut("labels")
             && !labels.iter().any(|known| known == label)
         {
@@ -91,7 +91,7 @@ impl SessionState {
     pub fn set_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
         self.log_change(|| {
             let (name, key) = (name.to_owned(), key.map(str::to_owned));
-            SessionChange::Fact { name, key, value: value.clone() }
+            SessionChange::FactSet { name, key, value: value.clone() }
         });
         let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
         match key {
@@ -140,7 +140,7 @@ impl SessionState {
 
     /// Counts a call that starts to run.
     pub fn count_call(&mut self, tool: &str) {
-        self.log_change(|| SessionChange::Called(tool.to_owned()));
+        self.log_change(|| SessionChange::CallCounted(tool.to_owned()));
         if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
             let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
             calls.insert(tool.to_owned(), (count + 1).into());
@@ -149,7 +149,7 @@ impl SessionState {
 
     /// Marks a label or fact (`labels`, `facts.order`) as unknown.
     pub fn mark_unknown(&mut self, what: &str) {
-        self.log_change(|| SessionChange::Unsettled(what.to_owned()));
+        self.log_change(|| SessionChange::MarkedUnknown(what.to_owned()));
         if !self.unknown_parts.iter().any(|known| known == what) {
             self.unknown_parts.push(what.to_owned());
         }
@@ -178,7 +178,7 @@ impl SessionState {
 
     /// Acquires an amount of a limit that counts by run.
     pub fn acquire(&mut self, limit: &str, cost: Amount) {
-        self.log_change(|| SessionChange::Taken(limit.to_owned(), cost));
+        self.log_change(|| SessionChange::LimitAcquired(limit.to_owned(), cost));
         let taken = self.acquired.entry(limit.to_owned()).or_default();
         *taken = taken.saturating_add(cost);
     }

@@ -16,14 +16,14 @@ pub struct TimelineEntry<'a> {
     /// Its subject.
     pub subject: TimelineSubject<'a>,
     /// The parts of the history that it covers, in order. Each part of a history is in exactly one entry.
-    pub places: Vec<PartPosition>,
+    pub positions: Vec<PartPosition>,
 }
 
 /// The subject of an entry.
 #[derive(Clone, Debug)]
 pub enum TimelineSubject<'a> {
     /// Message content: neighboring parts of one message that belong to no call.
-    Said {
+    Message {
         /// The author.
         role: &'a Role,
         /// The content.
@@ -109,7 +109,7 @@ pub fn timeline(history: &History) -> Vec<TimelineEntry<'_>> {
         let belonging: Vec<PartAddress> = belonging.chain(occurrence.result.map(identity)).collect();
         places.remove(&identity(occurrence.call));
         taken.extend(belonging.iter().filter_map(|part| places.remove(part)));
-        add(&mut entries, TimelineEntry { subject: subject(&occurrence), places: taken });
+        add(&mut entries, TimelineEntry { subject: subject(&occurrence), positions: taken });
     }
     add_hosted_requests(history, &mut places, &mut entries);
     add_unrelated_parts(history, &places, &mut entries);
@@ -150,8 +150,8 @@ fn each_part(history: &History) -> impl Iterator<Item = (PartPosition, &Message,
 
 fn add<'a>(entries: &mut BTreeMap<PartPosition, TimelineEntry<'a>>, mut entry: TimelineEntry<'a>) {
     // Ordered by the position of the call, or of the first part if there is no call.
-    if let Some(first) = entry.places.first().copied() {
-        entry.places.sort();
+    if let Some(first) = entry.positions.first().copied() {
+        entry.positions.sort();
         entries.insert(first, entry);
     }
 }
@@ -212,7 +212,7 @@ fn add_hosted_requests<'a>(
         let (responses, answered): (Vec<_>, Vec<_>) = answer.into_iter().unzip();
         let status = status(Some(request), &responses, None);
         let subject = TimelineSubject::Approval { call: None, request, responses, result: None, status };
-        add(entries, TimelineEntry { subject, places: std::iter::once(place).chain(answered).collect() });
+        add(entries, TimelineEntry { subject, positions: std::iter::once(place).chain(answered).collect() });
     }
 }
 
@@ -229,25 +229,25 @@ fn add_unrelated_parts<'a>(
 ) {
     let mut said: Option<TimelineEntry<'a>> = None;
     for (place, message, part) in each_part(history) {
-        let alone = |subject| TimelineEntry { subject, places: vec![place] };
+        let alone = |subject| TimelineEntry { subject, positions: vec![place] };
         let unlinked = identity_of(part.content()).is_some_and(|part| places.contains_key(&part));
         let entry = match part.content() {
             PartContent::Text(_) | PartContent::State(_) | PartContent::Other => {
                 let follows = said
                     .as_ref()
-                    .and_then(|said| said.places.last())
+                    .and_then(|said| said.positions.last())
                     .is_some_and(|last| last.message == place.message && last.part + 1 == place.part);
                 if !follows && let Some(said) = said.take() {
                     add(entries, said);
                 }
                 let entry = said.get_or_insert_with(|| TimelineEntry {
-                    subject: TimelineSubject::Said { role: message.role(), parts: Vec::new() },
-                    places: Vec::new(),
+                    subject: TimelineSubject::Message { role: message.role(), parts: Vec::new() },
+                    positions: Vec::new(),
                 });
-                if let TimelineSubject::Said { parts, .. } = &mut entry.subject {
+                if let TimelineSubject::Message { parts, .. } = &mut entry.subject {
                     parts.push(part);
                 }
-                entry.places.push(place);
+                entry.positions.push(place);
                 continue;
             }
             PartContent::Request(request) => alone(TimelineSubject::Request(request)),

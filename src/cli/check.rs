@@ -83,7 +83,9 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
     }
     write_report(arguments.format, &linted, output)?;
     Ok(match exit_status(&linted.diagnostics) {
-        ExitStatus::Done if arguments.deny_warnings && !linted.diagnostics.is_empty() => ExitStatus::Fails,
+        ExitStatus::Success if arguments.deny_warnings && !linted.diagnostics.is_empty() => {
+            ExitStatus::Failure
+        }
         exit => exit,
     })
 }
@@ -109,9 +111,9 @@ pub(super) fn exit_status(diagnostics: &Diagnostics) -> ExitStatus {
             && [&UNREADABLE_FILE, &MISSING_PATH, &NO_RULES_FILES].contains(&diagnostic.code)
     };
     match diagnostics.has_errors() {
-        false => ExitStatus::Done,
-        true if diagnostics.iter().all(of_path) => ExitStatus::Trouble,
-        true => ExitStatus::Fails,
+        false => ExitStatus::Success,
+        true if diagnostics.iter().all(of_path) => ExitStatus::Error,
+        true => ExitStatus::Failure,
     }
 }
 
@@ -135,7 +137,7 @@ fn write_text(linted: &LintResult, output: &mut Output) -> Result<(), CommandErr
         output.flush()?;
         let style = if linted.diagnostics.has_errors() { RED } else { YELLOW };
         let _ = writeln!(anstream::stderr(), "\n{style}{summary}{style:#}");
-    } else if let Some(chains) = &linted.chains {
+    } else if let Some(chains) = &linted.policies {
         let (size, no_problems) = (bundle_summary(chains, linted), output.paint(GREEN, &summary));
         let size = output.paint(BOLD, &size).into_owned();
         writeln!(output, "{size}: {no_problems}")?;

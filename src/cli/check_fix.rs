@@ -53,7 +53,7 @@ pub(super) fn show_fixes(
         output.flush()?;
         output::print_error("the rules have errors; fix them by hand first: `callgate check` shows them");
     }
-    Ok(if has_errors || !fixed.changed.is_empty() { ExitStatus::Fails } else { ExitStatus::Done })
+    Ok(if has_errors || !fixed.changed.is_empty() { ExitStatus::Failure } else { ExitStatus::Success })
 }
 
 /// Writes the unified diff of one file.

@@ -30,5 +30,5 @@ pub(super) fn completions(
     let mut script = Vec::new();
     generate(arguments.shell, &mut Cli::command(), "callgate", &mut script);
     output.write_all(&script)?;
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }

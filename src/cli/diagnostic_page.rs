@@ -22,7 +22,7 @@ pub(super) fn rule(arguments: &RuleArgs, output: &mut Output) -> Result<ExitStat
             let id = output.paint(BOLD, code.id).into_owned();
             writeln!(output, "{id}  {}", code.name)?;
         }
-        return Ok(ExitStatus::Done);
+        return Ok(ExitStatus::Success);
     };
     let Some(code) = find_code(word) else {
         let known = ALL.iter().flat_map(|code| [code.id, code.name]);
@@ -33,5 +33,5 @@ pub(super) fn rule(arguments: &RuleArgs, output: &mut Output) -> Result<ExitStat
         return Err(CommandError::new(format!("unknown diagnostic `{word}`; {help}")));
     };
     writeln!(output, "{}", code.page.trim_end())?;
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }

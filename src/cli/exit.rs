@@ -7,19 +7,19 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExitStatus {
     /// Status 0.
-    Done,
+    Success,
     /// Status 1, a negative result: errors in rules, or an outcome of `--fail-on`.
-    Fails,
+    Failure,
     /// Status 2: a usage or I/O error.
-    Trouble,
+    Error,
 }
 
 impl From<ExitStatus> for ExitCode {
     fn from(exit: ExitStatus) -> Self {
         match exit {
-            ExitStatus::Done => Self::SUCCESS,
-            ExitStatus::Fails => Self::from(1),
-            ExitStatus::Trouble => Self::from(2),
+            ExitStatus::Success => Self::SUCCESS,
+            ExitStatus::Failure => Self::from(1),
+            ExitStatus::Error => Self::from(2),
         }
     }
 }
@@ -30,12 +30,12 @@ pub(super) enum CommandError {
     /// The reader of stdout closed it (`| head`).
     OutputClosed,
     /// An error, with its message.
-    Trouble(String),
+    Message(String),
 }
 
 impl CommandError {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self::Trouble(message.into())
+        Self::Message(message.into())
     }
 }
 
@@ -44,7 +44,7 @@ impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::OutputClosed,
-            _ => Self::Trouble(format!("can't write to stdout: {error}")),
+            _ => Self::Message(format!("can't write to stdout: {error}")),
         }
     }
 }

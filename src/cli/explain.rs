@@ -92,7 +92,7 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
         Engine::builder(chains).tools(tools).listener(explainer).build()
     })?;
     write_explanation(&explanation, arguments, &built.sources, output)?;
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }
 
 /// Checks that a policy with this id exists.
@@ -213,7 +213,7 @@ fn explain_call(
     let number = records.iter().take(place).filter(alike).count();
     let explainer = Arc::new(Explainer::new(sources).with_call_id(&id));
     let mut sessions =
-        OpenSessions::new(engine(Arc::clone(&explainer)), new_runtime()?, SessionPersistence::Nowhere);
+        OpenSessions::new(engine(Arc::clone(&explainer)), new_runtime()?, SessionPersistence::Off);
     let mut seen = 0;
     let mut found = None;
     let mut look = |explained: Vec<Explanation>| {

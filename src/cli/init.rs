@@ -66,7 +66,7 @@ pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStat
         let command = output.paint(BOLD, &command).into_owned();
         writeln!(output, "  {command}")?;
     }
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }
 
 fn write_error(path: &Path, error: &io::Error) -> CommandError {

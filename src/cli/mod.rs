@@ -88,7 +88,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(answer) => {
             // Includes `--help` and `--version`, which are not errors. The output may be closed.
             let _ = answer.print();
-            return if answer.use_stderr() { ExitStatus::Trouble.into() } else { ExitStatus::Done.into() };
+            return if answer.use_stderr() { ExitStatus::Error.into() } else { ExitStatus::Success.into() };
         }
     };
     let mut output = Output::stdout();
@@ -113,10 +113,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = output.finish().and(ended);
     match ended {
         Ok(exit) => exit.into(),
-        Err(CommandError::OutputClosed) => ExitStatus::Done.into(),
-        Err(CommandError::Trouble(message)) => {
+        Err(CommandError::OutputClosed) => ExitStatus::Success.into(),
+        Err(CommandError::Message(message)) => {
             output::print_error(&message);
-            ExitStatus::Trouble.into()
+            ExitStatus::Error.into()
         }
     }
 }

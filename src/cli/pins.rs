@@ -110,7 +110,7 @@ struct ToolReview {
 
 fn places<S: serde::Serializer>(flags: &[DescriptionFinding], serializer: S) -> Result<S::Ok, S::Error> {
     let list =
-        flags.iter().map(|flag| json!({ "place": flag.place, "what": flag.what, "excerpt": flag.excerpt }));
+        flags.iter().map(|flag| json!({ "place": flag.path, "what": flag.problem, "excerpt": flag.excerpt }));
     serializer.collect_seq(list)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
     match &arguments.command {
         PinsCommand::Review { file, format, servers } => {
             let lock = read_lock(&file.path, file.signed_by.as_deref())?;
-            let Some(inspected) = fetch_tools(servers)? else { return Ok(ExitStatus::Fails) };
+            let Some(inspected) = fetch_tools(servers)? else { return Ok(ExitStatus::Failure) };
             let reviewed = review_tools(&lock, &inspected);
             match format {
                 OutputFormat::Json => {
@@ -128,18 +128,18 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
                 OutputFormat::Text => write_text(&reviewed, &file.path, output)?,
             }
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
-            Ok(if is_fine { ExitStatus::Done } else { ExitStatus::Fails })
+            Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Failure })
         }
         PinsCommand::Accept { file, tool, sign, servers } => match fetch_tools(servers)? {
             Some(inspected) => accept_tools(file, tool, sign.as_deref(), &inspected, output),
-            None => Ok(ExitStatus::Fails),
+            None => Ok(ExitStatus::Failure),
         },
         PinsCommand::Verify { file } => {
             let lock = match read_lock(&file.path, file.signed_by.as_deref()) {
                 Ok(lock) => lock,
-                Err(CommandError::Trouble(why)) => {
+                Err(CommandError::Message(why)) => {
                     print_warning(&why);
-                    return Ok(ExitStatus::Fails);
+                    return Ok(ExitStatus::Failure);
                 }
                 Err(stop) => return Err(stop),
             };
@@ -151,11 +151,11 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
                 count_noun(tools, "tool", "tools"),
                 file.path.display()
             )?;
-            Ok(ExitStatus::Done)
+            Ok(ExitStatus::Success)
         }
         PinsCommand::Key { path } => {
             writeln!(output, "{}", read_signing_key(path)?.public_key())?;
-            Ok(ExitStatus::Done)
+            Ok(ExitStatus::Success)
         }
     }
 }
@@ -220,7 +220,8 @@ fn fetch_tools(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, Comma
         rules: None,
     });
     let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| print_warning(message));
-    runtime.block_on(Arc::new(gateway).list_tools()).map(Some).map_err(CommandError::Trouble)
+    let tools = runtime.block_on(Arc::new(gateway).list_tools());
+    tools.map(Some).map_err(|error| CommandError::Message(error.to_string()))
 }
 
 fn review_tools(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
@@ -276,7 +277,7 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
         );
         writeln!(output, "{}", output.paint(style, &head).into_owned())?;
         for flag in &tool.flags {
-            let line = format!("    ! {} in {}: {}", flag.what, flag.place, flag.excerpt);
+            let line = format!("    ! {} in {}: {}", flag.problem, flag.path, flag.excerpt);
             writeln!(output, "{}", output.paint(RED, &line).into_owned())?;
         }
         if tool.standing != "gone" {
@@ -352,5 +353,5 @@ fn accept_tools(
     lock.sign(key.as_ref());
     lock.write(&file.path).map_err(|error| CommandError::new(error.to_string()))?;
     writeln!(output, "{} accepted into {}", count_noun(accepted, "tool", "tools"), file.path.display())?;
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }

@@ -55,7 +55,9 @@ pub(super) struct ProxyArgs {
 }
 
 pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
-    let ServerSetup::Config(config) = arguments.servers.read_config()? else { return Ok(ExitStatus::Fails) };
+    let ServerSetup::Config(config) = arguments.servers.read_config()? else {
+        return Ok(ExitStatus::Failure);
+    };
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = merge_context(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();
@@ -92,9 +94,11 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             }
         };
         let reach = match server.reach {
-            Transport::Child(child) => {
-                Transport::Child(child.with_supervision(supervise::COMMAND_NAME).map_err(CommandError::new)?)
-            }
+            Transport::Child(child) => Transport::Child(
+                child
+                    .with_supervision(supervise::COMMAND_NAME)
+                    .map_err(|error| CommandError::new(error.to_string()))?,
+            ),
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
@@ -126,9 +130,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     }
     let gateway = Arc::new(gateway);
     let door = match arguments.listening.prepare_server(&gateway)? {
-        proxy_http::HttpServerSetup::Nothing => None,
-        proxy_http::HttpServerSetup::Door(door) => Some(door),
-        proxy_http::HttpServerSetup::Errors => return Ok(ExitStatus::Fails),
+        proxy_http::HttpServerSetup::Disabled => None,
+        proxy_http::HttpServerSetup::Ready(door) => Some(door),
+        proxy_http::HttpServerSetup::Invalid => return Ok(ExitStatus::Failure),
     };
     let mut watches = Vec::new();
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
@@ -149,7 +153,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => gateway.serve_stdio(stdin, mcp::stdout()).await,
+                None => gateway.serve_stdio(stdin, mcp::stdout()).await.map_err(|error| error.to_string()),
             }
         };
         tokio::select! {
@@ -159,7 +163,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     });
     // The thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
-    served.map(|()| ExitStatus::Done).map_err(CommandError::Trouble)
+    served.map(|()| ExitStatus::Success).map_err(CommandError::Message)
 }
 
 /// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.

@@ -45,17 +45,17 @@ pub(super) struct HttpArgs {
 /// An HTTP server that is ready to serve, with its address.
 pub(super) struct ReadyHttpServer {
     address: SocketAddr,
-    door: HttpServer,
+    server: HttpServer,
 }
 
 /// The HTTP server that the options ask for.
 pub(super) enum HttpServerSetup {
     /// None: `--listen` is not set.
-    Nothing,
+    Disabled,
     /// A server.
-    Door(Box<ReadyHttpServer>),
+    Ready(Box<ReadyHttpServer>),
     /// The identity file has errors, which have been reported.
-    Errors,
+    Invalid,
 }
 
 impl HttpArgs {
@@ -66,7 +66,7 @@ impl HttpArgs {
 
     /// Prepares the HTTP server of a gateway, if `--listen` is set.
     pub(super) fn prepare_server(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
-        let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Nothing) };
+        let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Disabled) };
         let address = parse_address(listen)?;
         let mut door = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
         door = door.with_max_conversations(self.most_conversations);
@@ -78,7 +78,7 @@ impl HttpArgs {
                 Ok(file) => door = door.with_identity_file(file),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
-                    return Ok(HttpServerSetup::Errors);
+                    return Ok(HttpServerSetup::Invalid);
                 }
             }
         }
@@ -88,8 +88,8 @@ impl HttpArgs {
         if let Some(from) = &self.session_from {
             door = door.with_session_name_source(from.clone());
         }
-        door.check_address(address).map_err(CommandError::Trouble)?;
-        Ok(HttpServerSetup::Door(Box::new(ReadyHttpServer { address, door })))
+        door.check_address(address).map_err(CommandError::Message)?;
+        Ok(HttpServerSetup::Ready(Box::new(ReadyHttpServer { address, server: door })))
     }
 }
 
@@ -100,7 +100,7 @@ impl ReadyHttpServer {
         let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         print_note(format!("listening on http://{address}/mcp"));
-        self.door.serve(listener, wait_for_shutdown()).await
+        self.server.serve(listener, wait_for_shutdown()).await
     }
 }
 

@@ -32,21 +32,21 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
         ReloadEvent::Applied { from, to } => {
             print_note(format!("rules reloaded: revision {} → {}", short_revision(from), short_revision(to)));
         }
-        ReloadEvent::Refused(refused) => {
-            match &refused.why {
+        ReloadEvent::Rejected(refused) => {
+            match &refused.reason {
                 RejectionReason::Errors(built) => print_build_errors(built),
-                why @ RejectionReason::Tests(text) => print_test_failures(text, why),
+                why @ RejectionReason::TestFailures(text) => print_test_failures(text, why),
                 why => print_warning(why),
             }
             print_warning(format!(
                 "the reload is rejected, and revision {active} stays active; fix the rules"
             ));
         }
-        ReloadEvent::Held(held) => {
-            for widening in held.widenings.iter().take(MAX_LISTED_RELAXATIONS) {
+        ReloadEvent::Pending(held) => {
+            for widening in held.relaxations.iter().take(MAX_LISTED_RELAXATIONS) {
                 print_warning(widening);
             }
-            let more = held.widenings.len().saturating_sub(MAX_LISTED_RELAXATIONS);
+            let more = held.relaxations.len().saturating_sub(MAX_LISTED_RELAXATIONS);
             if more > 0 {
                 print_warning(format!("and {}", count_noun(more, "more change", "more changes")));
             }
@@ -56,6 +56,6 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
                 short_revision(&held.revision)
             ));
         }
-        ReloadEvent::Restored => print_note(format!("the rules match the active revision {active} again")),
+        ReloadEvent::Reverted => print_note(format!("the rules match the active revision {active} again")),
     }
 }

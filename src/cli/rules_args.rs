@@ -19,10 +19,10 @@ pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitSt
                 print_build_errors(built);
                 return check::exit_status(&built.diagnostics);
             }
-            RejectionReason::Tests(text) => print_test_failures(text, &why),
-            RejectionReason::MissingTests | RejectionReason::Failure(_) => print_error(why.summary()),
+            RejectionReason::TestFailures(text) => print_test_failures(text, &why),
+            RejectionReason::MissingTests | RejectionReason::Internal(_) => print_error(why.summary()),
         }
-        ExitStatus::Fails
+        ExitStatus::Failure
     })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn load_or_allow_all(policies: &[PathBuf]) -> Result<Arc<CompiledPoli
     }
     engine::load_text("policies: []").map_err(|error| {
         print_error(error);
-        ExitStatus::Trouble
+        ExitStatus::Error
     })
 }
 

@@ -48,7 +48,7 @@ pub(super) fn schema(arguments: &SchemaArgs, output: &mut Output) -> Result<Exit
         SchemaKind::Identity => json_schema(identity_record(), "Callgate identity", &[]),
     };
     writeln!(output, "{schema:#}")?;
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }
 
 fn rules_schema() -> crate::json::Value {

@@ -30,7 +30,7 @@ pub(super) enum ServerSetup {
     /// The configuration.
     Config(Config),
     /// The config file has errors, which have been reported.
-    Errors,
+    Invalid,
 }
 
 impl ServerArgs {
@@ -40,7 +40,7 @@ impl ServerArgs {
                 Ok(config) => ServerSetup::Config(config),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
-                    ServerSetup::Errors
+                    ServerSetup::Invalid
                 }
             });
         }
@@ -52,7 +52,7 @@ impl ServerArgs {
     fn transport(&self) -> Result<Transport, CommandError> {
         if let Some(url) = &self.upstream {
             let spec = HttpSpec { url: url.clone(), headers: Vec::new() };
-            spec.validate().map_err(CommandError::Trouble)?;
+            spec.validate().map_err(CommandError::Message)?;
             return Ok(Transport::Http(spec));
         }
         let Some((command, args)) = self.command.split_first() else {

@@ -24,9 +24,9 @@ pub(super) async fn wait_for_shutdown() {
 
 /// A reader that reports end of input once the process receives a shutdown signal, and notifies a receiver at the end of input.
 pub(super) struct ReadUntilShutdown<R> {
-    from: R,
-    told: Pin<Box<dyn Future<Output = ()> + Send>>,
-    is_over: bool,
+    reader: R,
+    shutdown: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_ended: bool,
     end_sender: Option<oneshot::Sender<()>>,
 }
 
@@ -34,7 +34,7 @@ impl<R> ReadUntilShutdown<R> {
     pub(super) fn new(from: R) -> (Self, oneshot::Receiver<()>) {
         let (end_sender, over) = oneshot::channel();
         let told = Box::pin(wait_for_shutdown());
-        (Self { from, told, is_over: false, end_sender: Some(end_sender) }, over)
+        (Self { reader: from, shutdown: told, is_ended: false, end_sender: Some(end_sender) }, over)
     }
 }
 
@@ -45,11 +45,11 @@ impl<R: AsyncRead + Unpin> AsyncRead for ReadUntilShutdown<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let is_told = self.is_over || self.told.as_mut().poll(context).is_ready();
+        let is_told = self.is_ended || self.shutdown.as_mut().poll(context).is_ready();
         let read =
-            if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.from).poll_read(context, buffer) };
+            if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.reader).poll_read(context, buffer) };
         if read.is_ready() && buffer.filled().len() == before {
-            self.is_over = true;
+            self.is_ended = true;
             self.end_sender.take().map(|tell| tell.send(()));
         }
         read

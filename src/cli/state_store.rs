@@ -51,7 +51,7 @@ pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitSt
     let calls = runtime.block_on(ledger.list()).map_err(command_error)?.len();
     let grants = runtime.block_on(ledger.grants()).map_err(command_error)?.len();
     writeln!(output, "`{url}` is accepted as it is: {calls} calls, {grants} remembered approvals")?;
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }
 
 /// A state store and its keys.
@@ -134,7 +134,7 @@ impl OpenStateStore {
             None => false,
         };
         let key = path.map(|path| sibling_path(path, ".key"));
-        let (keys, from) = Self::keys(key.as_deref(), is_sealed, opening)?;
+        let (keys, from) = Self::load_keys(key.as_deref(), is_sealed, opening)?;
         let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys }) };
         let opened = match opening {
             OpenMode::Accept => accept_store(store, &keys, &anchor, runtime)?,
@@ -155,7 +155,11 @@ impl OpenStateStore {
     }
 
     /// The keys of a state store, and their source.
-    fn keys(key: Option<&Path>, is_sealed: bool, opening: OpenMode) -> Result<(Keys, String), CommandError> {
+    fn load_keys(
+        key: Option<&Path>,
+        is_sealed: bool,
+        opening: OpenMode,
+    ) -> Result<(Keys, String), CommandError> {
         if let Some(keys) = keys_from_environment()? {
             return Ok((keys, KEYS_VARIABLE.to_owned()));
         }

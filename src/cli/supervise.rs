@@ -22,6 +22,6 @@ pub(super) struct SuperviseArgs {
 pub(super) fn supervise(arguments: &SuperviseArgs) -> Result<ExitStatus, CommandError> {
     match exec_server(arguments.gateway, &arguments.command) {
         Ok(never) => match never {},
-        Err(why) => Err(CommandError::new(why)),
+        Err(error) => Err(CommandError::new(error.to_string())),
     }
 }

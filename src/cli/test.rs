@@ -140,7 +140,7 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
         Some(covered) => coverage::write_coverage(covered, arguments, output)?,
         None => true,
     };
-    Ok(if report.passed() && is_enough { ExitStatus::Done } else { ExitStatus::Fails })
+    Ok(if report.passed() && is_enough { ExitStatus::Success } else { ExitStatus::Failure })
 }
 
 /// The cases selected by `--filter`.

@@ -29,7 +29,7 @@ pub(super) fn run_mutation_tests(
                 "mutation testing needs a passing suite, but these cases fail on the unchanged rules; fix them first, using \
                  `callgate test` without `--mutate`",
             );
-            return Ok(ExitStatus::Fails);
+            return Ok(ExitStatus::Failure);
         }
     };
     if let (0, Some(only)) = (mutated.changes, only) {
@@ -46,5 +46,5 @@ pub(super) fn run_mutation_tests(
         let summary = output.paint(style, &mutation::summary(&mutated)).into_owned();
         writeln!(output, "{summary}")?;
     }
-    Ok(if mutated.passed() { ExitStatus::Done } else { ExitStatus::Fails })
+    Ok(if mutated.passed() { ExitStatus::Success } else { ExitStatus::Failure })
 }

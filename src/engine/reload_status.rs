@@ -23,18 +23,18 @@ pub struct ReloadStatus {
     /// active rules again.
     pub last_rejected: Option<RejectedReload>,
     /// The newest rules, if they are pending confirmation by [`Engine::confirm`].
-    pub held: Option<PendingReload>,
+    pub pending: Option<PendingReload>,
 }
 
 /// Rules whose reload was rejected.
 #[derive(Clone, Debug)]
 pub struct RejectedReload {
     /// When they were rejected.
-    pub at: Timestamp,
+    pub rejected_at: Timestamp,
     /// Their digest; `None` if they could not be read.
     pub revision: Option<String>,
     /// Why they were rejected.
-    pub why: RejectionReason,
+    pub reason: RejectionReason,
 }
 
 /// Why a reload is rejected. `Display` gives the full report, in several lines.
@@ -44,11 +44,11 @@ pub enum RejectionReason {
     /// The rules have errors, or can't be read.
     Errors(Arc<LoadedBundle>),
     /// Their own policy tests fail or have errors; the string is the report.
-    Tests(String),
+    TestFailures(String),
     /// They must pass policy tests, and have none.
     MissingTests,
     /// An internal error of Callgate.
-    Failure(String),
+    Internal(String),
 }
 
 const NO_TESTS: &str = "the rules must pass their policy tests, but have none; add some in a file such as \
@@ -59,9 +59,9 @@ impl RejectionReason {
     pub fn summary(&self) -> String {
         match self {
             Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
-            Self::Tests(_) => "the policy tests of the rules fail".to_owned(),
+            Self::TestFailures(_) => "the policy tests of the rules fail".to_owned(),
             Self::MissingTests => NO_TESTS.to_owned(),
-            Self::Failure(problem) => problem.clone(),
+            Self::Internal(problem) => problem.clone(),
         }
     }
 }
@@ -70,7 +70,7 @@ impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
-            Self::Tests(problem) | Self::Failure(problem) => f.write_str(problem),
+            Self::TestFailures(problem) | Self::Internal(problem) => f.write_str(problem),
             Self::MissingTests => f.write_str(NO_TESTS),
         }
     }
@@ -82,9 +82,9 @@ pub struct PendingReload {
     /// Their digest, the argument of [`Engine::confirm`].
     pub revision: String,
     /// Since when they are pending.
-    pub since: Timestamp,
+    pub pending_since: Timestamp,
     /// What they may allow that the active rules do not.
-    pub widenings: Vec<Widening>,
+    pub relaxations: Vec<Widening>,
 }
 
 /// A change of the rules, as listeners receive it.
@@ -99,11 +99,11 @@ pub enum ReloadEvent {
         to: String,
     },
     /// The reload of new rules was rejected.
-    Refused(RejectedReload),
+    Rejected(RejectedReload),
     /// New rules are pending confirmation.
-    Held(PendingReload),
+    Pending(PendingReload),
     /// The rejected or pending rules are gone: the files match the active rules again.
-    Restored,
+    Reverted,
 }
 
 /// Why rules can't be confirmed.
@@ -126,10 +126,10 @@ pub enum ConfirmError {
 /// What to do with new rules.
 pub(crate) enum ReloadDecision {
     /// Nothing: they are the active ones.
-    Same,
+    Unchanged,
     Apply(Arc<CompiledPolicies>),
-    Hold(Arc<CompiledPolicies>, Vec<Widening>),
-    Refuse(Option<String>, RejectionReason),
+    RequireConfirmation(Arc<CompiledPolicies>, Vec<Widening>),
+    Reject(Option<String>, RejectionReason),
 }
 
 type ReloadListener = Arc<dyn Fn(&ReloadEvent) + Send + Sync>;
@@ -140,20 +140,20 @@ pub(super) struct ReloadHistory(Mutex<ReloadState>);
 struct ReloadState {
     loaded_at: Timestamp,
     last_rejected: Option<RejectedReload>,
-    held: Option<(PendingReload, Arc<CompiledPolicies>)>,
+    pending: Option<(PendingReload, Arc<CompiledPolicies>)>,
     /// Replaced rules that calls in progress may still use. Freeing thousands of policies takes a while, and should not delay the call
     /// that happens to finish last.
     retired: Vec<Arc<CompiledPolicies>>,
     listeners: Vec<ReloadListener>,
     /// Changes that the listeners have not received yet. One thread at a time notifies them, so they receive changes in order.
-    news: VecDeque<ReloadEvent>,
-    telling: bool,
+    events: VecDeque<ReloadEvent>,
+    is_notifying: bool,
 }
 
 impl ReloadState {
     /// The pending rules, if they have this revision.
     fn pending_as(&self, revision: &str) -> Result<Arc<CompiledPolicies>, ConfirmError> {
-        match &self.held {
+        match &self.pending {
             None => Err(ConfirmError::NothingPending),
             Some((held, chains)) if held.revision == revision => Ok(Arc::clone(chains)),
             Some((held, _)) => Err(ConfirmError::OtherRevision { held: held.revision.clone() }),
@@ -166,11 +166,11 @@ impl ReloadHistory {
         Self(Mutex::new(ReloadState {
             loaded_at: current_time(clock),
             last_rejected: None,
-            held: None,
+            pending: None,
             retired: Vec::new(),
             listeners: Vec::new(),
-            news: VecDeque::new(),
-            telling: false,
+            events: VecDeque::new(),
+            is_notifying: false,
         }))
     }
 
@@ -192,7 +192,7 @@ impl Engine {
             revision: self.revision(),
             loaded_at: state.loaded_at,
             last_rejected: state.last_rejected.clone(),
-            held: state.held.as_ref().map(|(held, _)| held.clone()),
+            pending: state.pending.as_ref().map(|(held, _)| held.clone()),
         }
     }
 
@@ -246,29 +246,32 @@ impl Engine {
             return false;
         }
         match verdict {
-            ReloadDecision::Same => {
-                if state.last_rejected.take().is_some() | state.held.take().is_some() {
-                    state.news.push_back(ReloadEvent::Restored);
+            ReloadDecision::Unchanged => {
+                if state.last_rejected.take().is_some() | state.pending.take().is_some() {
+                    state.events.push_back(ReloadEvent::Reverted);
                 }
             }
             ReloadDecision::Apply(chains) => self.swap_policies(&mut state, chains, now),
-            ReloadDecision::Hold(chains, widenings) => {
+            ReloadDecision::RequireConfirmation(chains, widenings) => {
                 state.last_rejected = None;
-                if state.held.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
-                    let held =
-                        PendingReload { revision: chains.revision().to_owned(), since: now, widenings };
-                    state.news.push_back(ReloadEvent::Held(held.clone()));
-                    state.held = Some((held, chains));
+                if state.pending.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
+                    let held = PendingReload {
+                        revision: chains.revision().to_owned(),
+                        pending_since: now,
+                        relaxations: widenings,
+                    };
+                    state.events.push_back(ReloadEvent::Pending(held.clone()));
+                    state.pending = Some((held, chains));
                 }
             }
-            ReloadDecision::Refuse(revision, why) => {
+            ReloadDecision::Reject(revision, why) => {
                 // They are newer than the pending rules, which the files no longer contain.
-                state.held = None;
+                state.pending = None;
                 let text = why.to_string();
                 let known = state.last_rejected.as_ref();
-                if known.is_none_or(|known| known.revision != revision || known.why.to_string() != text) {
-                    let refused = RejectedReload { at: now, revision, why };
-                    state.news.push_back(ReloadEvent::Refused(refused.clone()));
+                if known.is_none_or(|known| known.revision != revision || known.reason.to_string() != text) {
+                    let refused = RejectedReload { rejected_at: now, revision, reason: why };
+                    state.events.push_back(ReloadEvent::Rejected(refused.clone()));
                     state.last_rejected = Some(refused);
                 }
             }
@@ -294,11 +297,11 @@ impl Engine {
         let to = chains.revision().to_owned();
         let before = self.shared.bundle.swap(chains);
         if before.revision() != to {
-            state.news.push_back(ReloadEvent::Applied { from: before.revision().to_owned(), to });
+            state.events.push_back(ReloadEvent::Applied { from: before.revision().to_owned(), to });
         }
         state.loaded_at = now;
         state.last_rejected = None;
-        state.held = None;
+        state.pending = None;
         state.retired.push(before);
     }
 
@@ -306,10 +309,10 @@ impl Engine {
     /// already running delivers it.
     fn notify_listeners(&self) {
         let mut state = self.reload_history.lock();
-        if std::mem::replace(&mut state.telling, true) {
+        if std::mem::replace(&mut state.is_notifying, true) {
             return;
         }
-        while let Some(change) = state.news.pop_front() {
+        while let Some(change) = state.events.pop_front() {
             let listeners = state.listeners.clone();
             drop(state);
             for listener in listeners {
@@ -317,6 +320,6 @@ impl Engine {
             }
             state = self.reload_history.lock();
         }
-        state.telling = false;
+        state.is_notifying = false;
     }
 }

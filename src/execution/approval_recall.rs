@@ -29,8 +29,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         keys.current.call_id().clone_into(&mut call.id);
         let ledger = self.context.ledger(&call);
         let lookup = match ledger.recall_with_any_key(keys).await {
-            Ok((_, RecalledRequest { name, entry: None, .. })) => LedgerLookup::New(name),
-            Ok((key, RecalledRequest { name, entry: Some(entry), .. })) => {
+            Ok((_, RecalledRequest { key: name, entry: None, .. })) => LedgerLookup::New(name),
+            Ok((key, RecalledRequest { key: name, entry: Some(entry), .. })) => {
                 key.call_id().clone_into(&mut call.id);
                 match self.is_request_current(&call, &entry).await {
                     true => LedgerLookup::Known(name),
@@ -68,10 +68,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             };
         // Requests of hooks can't be compared.
         let is_open = self.context.hooks.all.is_empty()
-            && matches!(services.tally(&verified).0, Tally::Open { by } if by.is_empty());
+            && matches!(services.tally(&verified).0, Tally::Pending { by } if by.is_empty());
         // A request that follows an earlier answer is kept: that answer must not get lost.
         let question = &verified.question;
-        let is_first = question.held.is_empty() && question.edited.is_none() && question.journals.is_empty();
+        let is_first =
+            question.granted.is_empty() && question.edited_input.is_none() && question.journals.is_empty();
         if !is_open || !is_first || verified.is_expired(services.clock.now()) {
             return true;
         }
@@ -84,7 +85,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let permits = |askers: &[ApprovalRequirement]| -> Vec<_> {
             askers.iter().map(|asker| asker.permit.clone()).collect()
         };
-        if permits(&kernel.approvers(&decision, self.state)) != permits(&question.askers) {
+        if permits(&kernel.approvers(&decision, self.state)) != permits(&question.requirements) {
             return false;
         }
         let hooked = HookedCall::untouched(call.clone());

@@ -237,10 +237,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             bound,
             asked_at: self.context.services.clock.now(),
             call: known.call,
-            begins_with,
-            askers,
-            held: attempt.permits.clone(),
-            edited: attempt.edited.clone(),
+            execution_input: begins_with,
+            requirements: askers,
+            granted: attempt.permits.clone(),
+            edited_input: attempt.edited.clone(),
             journals,
         };
         question.request.repeats = (repeats > 0).then_some(repeats);
@@ -248,7 +248,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let ledger = self.context.ledger(call);
         let mut key = attempt.key.clone();
         for number in 2..MAX_IDS {
-            question.request.approval_id = format!("approval_{}", key.occurrence);
+            question.request.approval_id = format!("approval_{}", key.occurrence_id);
             let request = question.seal(keys).map_err(RequestError::Question)?;
             let recorded = ledger.record_request(&key, &new, &question, &request, keys, is_claimed).await;
             match recorded.map_err(RequestError::Ledger)? {
@@ -259,7 +259,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 // The key is another call's, or this one's from before the history lost it.
                 Err(_) => {
-                    key = LedgerKey { occurrence: format!("{}_{number}", attempt.key.occurrence), ..key };
+                    key =
+                        LedgerKey { occurrence_id: format!("{}_{number}", attempt.key.occurrence_id), ..key };
                 }
             }
         }
@@ -294,6 +295,6 @@ fn tenant(call: &ToolCall) -> Value {
 fn requester(call: &ToolCall) -> Option<String> {
     match PrincipalValue::from_context(&call.context, PrincipalComparison::Canonical) {
         PrincipalValue::Principal(principal) => Some(principal.as_str().to_owned()),
-        PrincipalValue::Nobody | PrincipalValue::Invalid(_) => None,
+        PrincipalValue::Missing | PrincipalValue::Invalid(_) => None,
     }
 }

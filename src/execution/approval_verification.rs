@@ -160,7 +160,7 @@ impl EngineServices {
         if messages.answers.is_empty() && known == Some(&verified.token) {
             return Ok(entry);
         }
-        let counts = |index: &usize| !ignored.iter().any(|ignored| ignored.place == *index);
+        let counts = |index: &usize| !ignored.iter().any(|ignored| ignored.index == *index);
         for (_, answer) in verified.answers.iter().enumerate().filter(|(index, _)| counts(index)) {
             match ledger.record_answer(key, answer).await {
                 Ok(_) => {}
@@ -197,7 +197,7 @@ fn approval_decision(question: &BoundRequest, tally: &Tally, is_expired: bool) -
         Tally::Denied { by, reason } => (by.clone(), reason.clone(), reason_code::APPROVAL_DENIED),
         Tally::Cancelled { by, reason } => (by.clone(), reason.clone(), reason_code::CANCELLED),
         _ if is_expired => (Vec::new(), None, reason_code::APPROVAL_EXPIRED),
-        Tally::Open { .. } => return None,
+        Tally::Pending { .. } => return None,
         Tally::Approved { by, reason, .. } => (by.clone(), reason.clone(), reason_code::APPROVED),
         Tally::Answered { by, .. } => (by.clone(), None, reason_code::ANSWERED),
     };

@@ -53,15 +53,15 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let (by, edited, output) = match tally {
             Tally::Approved { by, edited, .. } => (by, edited, None),
             Tally::Answered { by, output } => (by, None, Some(output)),
-            Tally::Open { .. } | Tally::Denied { .. } | Tally::Cancelled { .. } => {
+            Tally::Pending { .. } | Tally::Denied { .. } | Tally::Cancelled { .. } => {
                 return RunResult::NotAllowed;
             }
         };
         let mut hooked = self.run_before_hooks(question.current_call(call)).await;
-        let mut permits = question.held.clone();
-        let mut approved_input = question.begins_with;
-        let mut input: Option<Value> = question.edited.clone();
-        let approvals = question.askers.iter().map(|asker| asker.permit.clone());
+        let mut permits = question.granted.clone();
+        let mut approved_input = question.execution_input;
+        let mut input: Option<Value> = question.edited_input.clone();
+        let approvals = question.requirements.iter().map(|asker| asker.permit.clone());
         match edited.as_ref().map(|given| self.edit(&hooked, &question, given)) {
             None | Some(Ok(Edit::Outdated)) => permits.extend(approvals),
             Some(Ok(Edit::Input(edited))) => {
@@ -130,7 +130,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         match ended {
             Ok(outcome) => {
                 if outcome.approved.is_some() {
-                    self.state.reset_question(&same_question(call, &question.askers));
+                    self.state.reset_question(&same_question(call, &question.requirements));
                     if is_remembered {
                         self.keep_grants(ledger, call, &question, &by).await;
                     }
@@ -205,7 +205,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         by: &[String],
     ) {
         let from = self.context.services.clock.now();
-        for ApprovalRequirement { permit, remember, .. } in &question.askers {
+        for ApprovalRequirement { permit, remember, .. } in &question.requirements {
             let Some(remember) = remember else { continue };
             let Ok(until) = from.checked_add(remember.duration()) else { continue };
             let permit = Permit { about: remember.about, ..permit.clone() };
@@ -236,7 +236,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 /// The approvals that are required of other arguments than those that were approved: by the same approvers.
 fn approvals_of_others(question: &BoundRequest) -> impl Iterator<Item = ExtraApproval> {
     let expires = question.lifetime();
-    question.askers.iter().enumerate().map(move |(index, asker)| ExtraApproval {
+    question.requirements.iter().enumerate().map(move |(index, asker)| ExtraApproval {
         asker: ApprovalRequirement { edits: Vec::new(), remember: None, ..asker.clone() },
         text: if index == 0 { CHANGED.to_owned() } else { String::new() },
         expires,

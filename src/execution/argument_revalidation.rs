@@ -42,7 +42,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let input = apply_edits(real, &question.request.input, given, &allowed)
             .map_err(|error| fail(error.to_string()))?;
         let call = base.call.with_input(input);
-        kernel.fits_edits(&call, &question.askers).map_err(fail)?;
+        kernel.fits_edits(&call, &question.requirements).map_err(fail)?;
         Ok(Edit::Input(call.input))
     }
 

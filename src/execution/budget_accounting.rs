@@ -166,7 +166,7 @@ impl<'s> BudgetAccount<'s> {
                     PrincipalValue::Principal(principal) => {
                         Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
                     }
-                    PrincipalValue::Nobody => {
+                    PrincipalValue::Missing => {
                         Err(StoreError::Unavailable("the context names no principal".to_owned()))
                     }
                     PrincipalValue::Invalid(found) => Err(StoreError::Unavailable(format!(
@@ -244,7 +244,10 @@ impl<'s> BudgetAccount<'s> {
                     members.insert((*what).to_owned(), sum.into());
                 }
             }
-            let write = ConditionalWrite { over, ..ConditionalWrite::new(key, &value, self.account()) };
+            let write = ConditionalWrite {
+                expected_version: over,
+                ..ConditionalWrite::new(key, &value, self.account())
+            };
             if with_store_timeout(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write))
                 .await?
             {

@@ -71,7 +71,7 @@ impl<'c> CallAttempt<'c> {
 
     /// The id of an approval request about the call.
     pub(crate) fn approval_id(&self) -> String {
-        format!("approval_{}", self.key.occurrence)
+        format!("approval_{}", self.key.occurrence_id)
     }
 
     /// What the call has already when it is decided.

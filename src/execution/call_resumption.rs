@@ -251,7 +251,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             false => self.refuse(&attempt, decision).await,
         };
         let ignored = IgnoredAnswer {
-            place: 0,
+            index: 0,
             approval_id: attempt.approval_id(),
             code: "invalid_question",
             why: why.to_string(),

@@ -93,7 +93,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             match ledger.find(&key).await {
                 Ok(None) => return LedgerLookup::New(key),
                 Ok(Some(entry)) if entry.is_for_call(call) => return LedgerLookup::Known(key),
-                Ok(Some(_)) => key.occurrence = self.state.unique_call_id(&call.id),
+                Ok(Some(_)) => key.occurrence_id = self.state.unique_call_id(&call.id),
                 Err(error) => return LedgerLookup::Unavailable(key, error),
             }
         }

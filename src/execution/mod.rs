@@ -96,7 +96,7 @@ impl<'r, E> CallContext<'r, E> {
 
     /// The key of a call in the ledger.
     pub(crate) fn call_key(&self, occurrence: String) -> LedgerKey {
-        LedgerKey { conversation: self.approval_conversation().to_owned(), occurrence }
+        LedgerKey { conversation: self.approval_conversation().to_owned(), occurrence_id: occurrence }
     }
 
     /// The budgets of the session.

@@ -34,7 +34,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let stored = if is_recorded { self.save_state().await } else { Ok(()) };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
-                let key = LedgerKey { occurrence: occurrence_of(request), ..attempt.key.clone() };
+                let key = LedgerKey { occurrence_id: occurrence_of(request), ..attempt.key.clone() };
                 // If the store does not answer, it is better to notify twice than never.
                 if ledger.mark_notified(&key, false).await.unwrap_or(true) {
                     self.context.services.notify(|observer| observer.on_request(request));

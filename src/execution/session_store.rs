@@ -115,7 +115,7 @@ impl EngineServices {
         let value = state.to_json();
         let key = RecordKey { space: space::SESSIONS, key: conversation };
         let write = ConditionalWrite {
-            over,
+            expected_version: over,
             when_full: OnQuotaExceeded::EvictOldest,
             ..ConditionalWrite::new(key, &value, account)
         };

@@ -126,7 +126,7 @@ pub struct TestOperator {
 
 /// The converter of examined conditions to redacted ones with locations.
 pub(super) struct ConditionExplainer<'t> {
-    pub(super) veil: &'t ExplanationRedactor<'t>,
+    pub(super) redactor: &'t ExplanationRedactor<'t>,
     /// The rules files, if known.
     pub(super) sources: Option<&'t SourceMap>,
 }
@@ -141,14 +141,14 @@ impl ConditionExplainer<'_> {
             ExaminedForm::All(_) => (ConditionForm::All, None, None),
             ExaminedForm::Any(_) => (ConditionForm::Any, None, None),
             ExaminedForm::Not(_) => (ConditionForm::Not, None, None),
-            ExaminedForm::Test(test) => (ConditionForm::Test, Some(self.test(test)), None),
+            ExaminedForm::Test(test) => (ConditionForm::Test, Some(self.explain_test(test)), None),
             ExaminedForm::Expr(text) => (ConditionForm::Expr, None, Some((*text).to_owned())),
         };
         ExplainedCondition {
             form,
             truth: TruthValue::from(&examined.truth),
             why: match &examined.truth {
-                Truth::Undecided(why) => Some(self.veil.text(why)),
+                Truth::Undecided(why) => Some(self.redactor.text(why)),
                 _ => None,
             },
             reached: examined.reached,
@@ -159,13 +159,13 @@ impl ConditionExplainer<'_> {
         }
     }
 
-    fn test(&self, test: &ExaminedTest<'_>) -> ConditionTest {
+    fn explain_test(&self, test: &ExaminedTest<'_>) -> ConditionTest {
         let (found, count, misfit) = match &test.values {
             TestedValues::Absent => (Vec::new(), 0, None),
-            TestedValues::TypeMismatch(why) => (Vec::new(), 0, Some(self.veil.text(why))),
+            TestedValues::TypeMismatch(why) => (Vec::new(), 0, Some(self.redactor.text(why))),
             TestedValues::Values { first, count } => {
                 let found = first.iter().map(|value| FoundValue {
-                    value: self.veil.value(test.root, value.value),
+                    value: self.redactor.value(test.root, value.value),
                     truth: TruthValue::from(&value.truth),
                 });
                 (found.collect(), *count, None)
@@ -177,16 +177,16 @@ impl ConditionExplainer<'_> {
             found,
             count,
             misfit,
-            operators: test.operators.iter().map(|asked| self.operator(asked)).collect(),
+            operators: test.operators.iter().map(|asked| self.explain_operator(asked)).collect(),
             root: test.root,
         }
     }
 
-    fn operator(&self, asked: &ExaminedOperator<'_>) -> TestOperator {
+    fn explain_operator(&self, asked: &ExaminedOperator<'_>) -> TestOperator {
         let operand = match (asked.operand_path, &asked.operand) {
-            (Some((_, root)), ExaminedOperand::One(node)) => self.veil.value(root, *node),
+            (Some((_, root)), ExaminedOperand::Single(node)) => self.redactor.value(root, *node),
             (Some((_, root)), ExaminedOperand::Several(nodes)) => {
-                truncate_value(nodes.iter().map(|node| self.veil.value(root, *node)).collect())
+                truncate_value(nodes.iter().map(|node| self.redactor.value(root, *node)).collect())
             }
             (_, compared) => compared.to_value().map(truncate_value).unwrap_or_default(),
         };

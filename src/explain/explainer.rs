@@ -62,10 +62,10 @@ impl EventListener for Explainer {
     fn on_event(&self, event: &Event<'_>) {
         let mut heard = self.lock();
         match event {
-            Event::DecisionStarted(deciding) => heard.begin(deciding, self.call_id.as_deref()),
-            Event::PolicyEvaluated(asking) => heard.ask(asking, self.sources.as_ref()),
+            Event::DecisionStarted(deciding) => heard.begin_decision(deciding, self.call_id.as_deref()),
+            Event::PolicyEvaluated(asking) => heard.add_evaluation(asking, self.sources.as_ref()),
             Event::Decided(decision) => heard.decided(decision),
-            Event::LimitChecked(limit) => heard.limit(limit),
+            Event::LimitChecked(limit) => heard.add_limit(limit),
             Event::ExecutionStarted(call) => {
                 if let Some(draft) = heard.open.iter_mut().find(|draft| draft.has_id(&call.id)) {
                     draft.start_execution();
@@ -74,7 +74,7 @@ impl EventListener for Explainer {
             // The handling of errors is part of later events.
             Event::ErrorMatched(_) => {}
             Event::Ended(outcome) => {
-                let explanation = heard.end(outcome, self.sources.as_ref());
+                let explanation = heard.finish(outcome, self.sources.as_ref());
                 heard.done.extend(explanation);
             }
         }
@@ -82,7 +82,7 @@ impl EventListener for Explainer {
 }
 
 impl ExplainerState {
-    fn begin(&mut self, deciding: &DecisionStarted<'_>, wanted: Option<&str>) {
+    fn begin_decision(&mut self, deciding: &DecisionStarted<'_>, wanted: Option<&str>) {
         // A decision while a call runs is one on a nested call.
         let running = self.open.iter().position(ExplanationBuilder::is_running);
         let known = self.open.iter().position(|draft| draft.is_call(deciding.view.call));
@@ -103,7 +103,7 @@ impl ExplainerState {
         self.deciding = Some(self.open.len() - 1);
     }
 
-    fn ask(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
+    fn add_evaluation(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
         let draft = match asking.phase {
             Some(Phase::Normalise | Phase::Gate | Phase::Execute) => {
                 self.deciding.and_then(|place| self.open.get_mut(place))
@@ -123,14 +123,14 @@ impl ExplainerState {
         }
     }
 
-    fn limit(&mut self, limit: &LimitChecked<'_>) {
+    fn add_limit(&mut self, limit: &LimitChecked<'_>) {
         if let Some(draft) = self.open.iter_mut().find(|draft| draft.has_id(&limit.call.id)) {
             draft.add_limit(limit);
         }
     }
 
     /// Outcomes arrive in the order of their calls, even if ids repeat.
-    fn end(&mut self, outcome: &Outcome, sources: Option<&SourceMap>) -> Option<Explanation> {
+    fn finish(&mut self, outcome: &Outcome, sources: Option<&SourceMap>) -> Option<Explanation> {
         let place = self.open.iter().position(|draft| draft.has_id(&outcome.id))?;
         let draft = self.open.remove(place);
         self.deciding = None;

@@ -15,15 +15,15 @@ use crate::policy::{Mode, Unmatched};
 pub(super) struct ExplanationBuilder {
     /// The call's address in memory: ids may repeat, even in one round.
     address: usize,
-    wanted: bool,
-    running: bool,
+    is_wanted: bool,
+    is_running: bool,
     call: ExplainedCall,
     layers: Layers,
     /// The decisions on the call itself, and from index `again` on, those on its nested calls.
     decisions: Vec<DraftDecision>,
-    again: usize,
+    first_nested: usize,
     /// The steps of the settle phase, and of policies of the run.
-    later: Vec<PolicyStep>,
+    later_steps: Vec<PolicyStep>,
     limits: Vec<LimitCheck>,
     /// The redactions that matched in the settle phase: layer and index of each policy.
     redactions: Vec<(u32, u32)>,
@@ -38,7 +38,7 @@ struct LimitCheck {
     policy: String,
     /// It is acquired together with others, or not at all.
     is_joint: bool,
-    taken: ExplainedLimit,
+    usage: ExplainedLimit,
 }
 
 /// One decision.
@@ -51,12 +51,12 @@ struct DraftDecision {
 }
 
 impl ExplanationBuilder {
-    pub(super) fn new(deciding: &DecisionStarted<'_>, wanted: bool) -> Self {
+    pub(super) fn new(deciding: &DecisionStarted<'_>, is_wanted: bool) -> Self {
         let call = deciding.view.call;
         Self {
             address: address(call),
-            wanted,
-            running: false,
+            is_wanted,
+            is_running: false,
             call: ExplainedCall {
                 id: call.id.clone(),
                 tool: call.tool.clone(),
@@ -66,8 +66,8 @@ impl ExplanationBuilder {
             },
             layers: deciding.layers.clone(),
             decisions: Vec::new(),
-            again: usize::MAX,
-            later: Vec::new(),
+            first_nested: usize::MAX,
+            later_steps: Vec::new(),
             limits: Vec::new(),
             redactions: Vec::new(),
         }
@@ -82,16 +82,16 @@ impl ExplanationBuilder {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.running
+        self.is_running
     }
 
     pub(super) fn start_execution(&mut self) {
-        self.running = true;
-        self.again = self.again.min(self.decisions.len());
+        self.is_running = true;
+        self.first_nested = self.first_nested.min(self.decisions.len());
     }
 
     pub(super) fn begin_decision(&mut self, deciding: &DecisionStarted<'_>) {
-        if !self.wanted {
+        if !self.is_wanted {
             return;
         }
         let input = ExplanationRedactor::of(deciding.layers, deciding.view)
@@ -104,7 +104,7 @@ impl ExplanationBuilder {
     }
 
     pub(super) fn add_evaluation(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
-        if !self.wanted {
+        if !self.is_wanted {
             return;
         }
         let step = PolicyStep::from_evaluation(asking, &self.layers, sources);
@@ -114,8 +114,8 @@ impl ExplanationBuilder {
                 self.redactions.push((asking.layer, asking.index));
             }
             // Budgets may be evaluated more than once for a call.
-            self.later.retain(|known| known.phase.is_some() || known.place != step.place);
-            self.later.push(step);
+            self.later_steps.retain(|known| known.phase.is_some() || known.policy_index != step.policy_index);
+            self.later_steps.push(step);
             return;
         }
         let Some(decided) = self.decisions.last_mut() else { return };
@@ -127,7 +127,7 @@ impl ExplanationBuilder {
     }
 
     pub(super) fn set_decision(&mut self, decision: &Decision<'_>) {
-        if let (true, Some(decided)) = (self.wanted, self.decisions.last_mut()) {
+        if let (true, Some(decided)) = (self.is_wanted, self.decisions.last_mut()) {
             decided.effect = decision.effect();
             decided.reason = Some(decision.reason());
         }
@@ -150,7 +150,7 @@ impl ExplanationBuilder {
             layer: asked.layer,
             policy: asked.policy.id.clone(),
             is_joint: limit.counted == CountedCalls::Executions && asked.policy.mode != Mode::Shadow,
-            taken,
+            usage: taken,
         };
         self.limits.push(asked);
     }
@@ -161,13 +161,13 @@ impl ExplanationBuilder {
         outcome: Option<&Outcome>,
         sources: Option<&SourceMap>,
     ) -> Option<Explanation> {
-        if !self.wanted {
+        if !self.is_wanted {
             return None;
         }
         let redactions = self.redactions.clone();
         self.apply_limits();
-        let executed = self.again != usize::MAX;
-        let again = self.decisions.split_off(self.again.min(self.decisions.len()));
+        let executed = self.first_nested != usize::MAX;
+        let again = self.decisions.split_off(self.first_nested.min(self.decisions.len()));
         let main = strictest(self.decisions)?;
         let kind = outcome.map(|outcome| outcome.outcome);
         let mut explanation = Explanation {
@@ -180,7 +180,7 @@ impl ExplanationBuilder {
             input: outcome.map_or(main.input, |outcome| outcome.input.clone()),
             unmatched: Vec::new(),
             steps: main.steps,
-            again: again.into_iter().filter_map(DraftDecision::told).collect(),
+            again: again.into_iter().filter_map(DraftDecision::into_nested_call).collect(),
             attempts: outcome.and_then(|outcome| outcome.attempts),
             off: self.layers.iter().flat_map(|chains| chains.disabled_ids().iter().cloned()).collect(),
             revision: match outcome {
@@ -190,7 +190,7 @@ impl ExplanationBuilder {
             call: self.call,
         };
         explanation.call.session = outcome.and_then(|outcome| outcome.session.clone());
-        explanation.steps.append(&mut self.later);
+        explanation.steps.append(&mut self.later_steps);
         explanation.add_unevaluated(&self.layers, sources);
         explanation.steps.sort_by_key(|step| (phase_order(step.phase), step.order));
         explanation.unmatched = unmatched_layers(&explanation, &self.layers);
@@ -205,11 +205,11 @@ impl ExplanationBuilder {
 
     fn apply_limits(&mut self) {
         let limits = std::mem::take(&mut self.limits);
-        for LimitCheck { decision, layer, policy, is_joint, mut taken } in
+        for LimitCheck { decision, layer, policy, is_joint, usage: mut taken } in
             limits.iter().map(LimitCheck::clone)
         {
             let refused =
-                |other: &LimitCheck| other.decision == decision && other.is_joint && !other.taken.enough;
+                |other: &LimitCheck| other.decision == decision && other.is_joint && !other.usage.enough;
             taken.taken &= !(is_joint && limits.iter().any(refused));
             let decided = self.decisions.get_mut(decision);
             let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
@@ -221,7 +221,7 @@ impl ExplanationBuilder {
 }
 
 impl DraftDecision {
-    fn told(self) -> Option<NestedCall> {
+    fn into_nested_call(self) -> Option<NestedCall> {
         let had_a_say = |step: &PolicyStep| step.verdict.is_some() || step.heard == MatchResult::Undecided;
         Some(NestedCall {
             input: self.input,

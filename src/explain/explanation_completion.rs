@@ -17,7 +17,7 @@ impl Explanation {
         for (layer, chains) in (0u32..).zip(layers) {
             for (index, policy) in (0u32..).zip(chains.policies()) {
                 let place = (layer, index);
-                if self.steps.iter().any(|step| step.place == place) {
+                if self.steps.iter().any(|step| step.policy_index == place) {
                     continue;
                 }
                 let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
@@ -116,7 +116,8 @@ impl Explanation {
 
     /// Writes the texts of all steps and of the explanation.
     pub(super) fn write_texts(&mut self, executed: bool) {
-        let ended = self.outcome.map(|outcome| CallEnd { outcome, executed, attempts: self.attempts });
+        let ended =
+            self.outcome.map(|outcome| CallEnd { outcome, was_executed: executed, attempts: self.attempts });
         for step in &mut self.steps {
             step.words = phrases::describe_step(step, ended);
         }

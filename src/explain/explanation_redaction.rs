@@ -61,7 +61,7 @@ impl<'v> ExplanationRedactor<'v> {
     pub(super) fn value(&self, root: Root, node: NodeRef<'_>) -> Value {
         let value = match node {
             NodeRef::Text(text) => match root {
-                Root::Error => Value::from(self.hide_text(root, text)),
+                Root::Error => Value::from(self.redact_string(root, text)),
                 _ => Value::from(text),
             },
             NodeRef::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
@@ -88,7 +88,7 @@ impl<'v> ExplanationRedactor<'v> {
         truncate_text(self.masks.text(&redacted).into_owned())
     }
 
-    fn hide_text(&self, root: Root, text: &str) -> String {
+    fn redact_string(&self, root: Root, text: &str) -> String {
         let redacted = self
             .redactions_of(root)
             .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned());

@@ -142,7 +142,7 @@ fn format_expression(text: &str) -> String {
 pub(super) struct CallEnd {
     pub(super) outcome: OutcomeKind,
     /// Whether its execution began.
-    pub(super) executed: bool,
+    pub(super) was_executed: bool,
     pub(super) attempts: Option<u32>,
 }
 
@@ -150,7 +150,7 @@ pub(super) struct CallEnd {
 pub(super) fn describe_step(step: &PolicyStep, ended: Option<CallEnd>) -> String {
     let why = step.condition.as_ref().map(explain_condition).filter(|why| !why.is_empty());
     let words = match (step.heard, step.verdict) {
-        (MatchResult::NotAsked, _) => describe_skip(step.unasked).to_owned(),
+        (MatchResult::NotAsked, _) => describe_skip(step.skip_reason).to_owned(),
         (MatchResult::OtherTool | MatchResult::OtherServer, _) => {
             let patterns: Vec<String> =
                 step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
@@ -249,7 +249,7 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
 /// Describes the effect of a policy that wraps the execution.
 fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<CallEnd>) -> String {
     use OutcomeKind::{Denied, Halted, Invalid, Suspended};
-    let executed = ended.filter(|ended| ended.executed);
+    let executed = ended.filter(|ended| ended.was_executed);
     let text = match (kind, verdict, executed) {
         (_, Verdict::Deny, None) => "stops the call",
         ("cache", Verdict::Answer, _) => "answers from the cache",

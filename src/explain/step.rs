@@ -76,9 +76,9 @@ pub struct PolicyStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<ExplainedLimit>,
     #[serde(skip)]
-    pub(super) unasked: Option<SkipReason>,
+    pub(super) skip_reason: Option<SkipReason>,
     #[serde(skip)]
-    pub(super) place: (u32, u32),
+    pub(super) policy_index: (u32, u32),
     #[serde(skip)]
     pub(super) order: StepOrder,
 }
@@ -132,12 +132,12 @@ impl PolicyStep {
     /// Creates the step of a policy that was not evaluated.
     pub(super) fn not_evaluated(
         policy: &Policy,
-        place: (u32, u32),
+        policy_index: (u32, u32),
         phase: Option<Phase>,
         why: SkipReason,
         sources: Option<&SourceMap>,
     ) -> Self {
-        let (layer, _) = place;
+        let (layer, _) = policy_index;
         // Only the files of the bundle are known.
         let sources = sources.filter(|_| layer == 0);
         Self {
@@ -156,9 +156,9 @@ impl PolicyStep {
             changes: Vec::new(),
             problem: None,
             limit: None,
-            unasked: Some(why),
-            place,
-            order: step_order(policy, place, phase),
+            skip_reason: Some(why),
+            policy_index,
+            order: step_order(policy, policy_index, phase),
         }
     }
 
@@ -171,17 +171,17 @@ impl PolicyStep {
         let place = (asking.layer, asking.index);
         let sources = sources.filter(|_| asking.layer == 0);
         let mut step = Self::not_evaluated(asking.policy, place, asking.phase, SkipReason::NotRun, sources);
-        step.unasked = None;
+        step.skip_reason = None;
         step.verdict = asking.verdict;
         let examined = match asking.status {
             MatchStatus::Skipped(why) => {
-                step.unasked = Some(why);
+                step.skip_reason = Some(why);
                 return step;
             }
             _ => asking.examine(),
         };
         let veil = ExplanationRedactor::of(layers, asking.view);
-        let telling = ConditionExplainer { veil: &veil, sources };
+        let telling = ConditionExplainer { redactor: &veil, sources };
         if let MatchStatus::OtherTool = asking.status {
             let (of, heard, patterns) = match examined.matches_tool() {
                 false => ("tool", MatchResult::OtherTool, &examined.tools),

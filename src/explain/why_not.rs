@@ -105,7 +105,8 @@ impl Explanation {
                 "the session is already halted, so no policy was evaluated".to_owned(),
             ),
             (MatchResult::NotAsked, _) => {
-                let stopped = matches!(step.unasked, Some(SkipReason::InvalidArguments | SkipReason::NotRun));
+                let stopped =
+                    matches!(step.skip_reason, Some(SkipReason::InvalidArguments | SkipReason::NotRun));
                 let why = if stopped { format!(": {}", self.why) } else { String::new() };
                 (WhyNotReason::NotAsked, format!("{words}{why}"))
             }

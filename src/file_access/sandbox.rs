@@ -46,15 +46,15 @@ pub struct FileSandbox(Arc<SandboxState>);
 struct SandboxState {
     directories: Vec<PathBuf>,
     /// Whether any file may be read, in whatever directory.
-    anywhere: bool,
-    read: Mutex<ReadCache>,
+    is_unrestricted: bool,
+    cache: Mutex<ReadCache>,
 }
 
 #[derive(Debug, Default)]
 struct ReadCache {
     bytes: u64,
     /// Contents of files that other files refer to. Each is read once, so that all references see the same content.
-    kept: HashMap<PathBuf, Arc<[u8]>>,
+    contents: HashMap<PathBuf, Arc<[u8]>>,
 }
 
 impl FileSandbox {
@@ -78,7 +78,7 @@ impl FileSandbox {
     fn new(mut directories: Vec<PathBuf>, anywhere: bool) -> Self {
         directories.sort();
         directories.dedup();
-        Self(Arc::new(SandboxState { directories, anywhere, read: Mutex::default() }))
+        Self(Arc::new(SandboxState { directories, is_unrestricted: anywhere, cache: Mutex::default() }))
     }
 
     /// Resolves the symbolic links of a path.
@@ -108,11 +108,11 @@ impl FileSandbox {
 
     /// Whether any file may be read, in whatever directory.
     pub fn is_unrestricted(&self) -> bool {
-        self.0.anywhere
+        self.0.is_unrestricted
     }
 
     fn contains(&self, resolved: &Path) -> bool {
-        self.0.anywhere || self.0.directories.iter().any(|root| resolved.starts_with(root))
+        self.0.is_unrestricted || self.0.directories.iter().any(|root| resolved.starts_with(root))
     }
 
     /// Reads a file.
@@ -138,16 +138,16 @@ impl FileSandbox {
     /// As for [`read`](Self::read).
     pub fn read_referenced(&self, path: &Path) -> Result<Arc<[u8]>, ReadError> {
         let place = self.resolve(path)?;
-        if let Some(bytes) = self.lock_cache().kept.get(&place) {
+        if let Some(bytes) = self.lock_cache().contents.get(&place) {
             return Ok(Arc::clone(bytes));
         }
         let bytes: Arc<[u8]> = self.read(path)?.into();
-        self.lock_cache().kept.insert(place, Arc::clone(&bytes));
+        self.lock_cache().contents.insert(place, Arc::clone(&bytes));
         Ok(bytes)
     }
 
     fn lock_cache(&self) -> MutexGuard<'_, ReadCache> {
-        self.0.read.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a regular file below the directories. The open file is checked, and not the path, so that replacing the file between

@@ -38,7 +38,7 @@ impl Account {
         let (issuer, tenant) = (member("issuer"), member("tenant"));
         let principal = match PrincipalValue::from_context(context, PrincipalComparison::Canonical) {
             PrincipalValue::Principal(principal) => Some(Value::from(principal.key())),
-            PrincipalValue::Nobody => None,
+            PrincipalValue::Missing => None,
             PrincipalValue::Invalid(_) => member("principal").cloned(),
         };
         if tenant.is_none() && principal.is_none() {

@@ -91,13 +91,13 @@ impl ManualClock {
     /// until that thread wakes it.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
-        let alarm = Arc::new(ThreadWaker { rung: AtomicBool::new(false), thread: thread::current() });
+        let alarm = Arc::new(ThreadWaker { woken: AtomicBool::new(false), thread: thread::current() });
         let waker = Waker::from(Arc::clone(&alarm));
         loop {
             if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return value;
             }
-            while !alarm.rung.swap(false, Ordering::AcqRel) {
+            while !alarm.woken.swap(false, Ordering::AcqRel) {
                 if !self.advance_to_next() {
                     thread::park();
                 }
@@ -142,13 +142,13 @@ impl Clock for ManualClock {
 
 /// Wakes the thread that runs [`ManualClock::block_on`].
 struct ThreadWaker {
-    rung: AtomicBool,
+    woken: AtomicBool,
     thread: Thread,
 }
 
 impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
+        self.woken.store(true, Ordering::Release);
         self.thread.unpark();
     }
 }

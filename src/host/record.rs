@@ -53,7 +53,7 @@ pub struct ConditionalWrite<'a> {
     /// The new value.
     pub value: &'a Value,
     /// The version that the stored record must have; `None` if no record may exist.
-    pub over: Option<u64>,
+    pub expected_version: Option<u64>,
     /// When the store may delete the record; `None` for never.
     pub forget_at: Option<Timestamp>,
     /// The account whose share of the store is charged. An existing record stays charged to the account that it was first
@@ -66,7 +66,14 @@ pub struct ConditionalWrite<'a> {
 impl<'a> ConditionalWrite<'a> {
     /// A write of a new record that never expires, and that is refused if the share of the account is full.
     pub fn new(key: RecordKey<'a>, value: &'a Value, account: Account) -> Self {
-        Self { key, value, over: None, forget_at: None, account, when_full: OnQuotaExceeded::Refuse }
+        Self {
+            key,
+            value,
+            expected_version: None,
+            forget_at: None,
+            account,
+            when_full: OnQuotaExceeded::Refuse,
+        }
     }
 }
 

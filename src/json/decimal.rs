@@ -15,7 +15,7 @@ pub struct Decimal<'a> {
 
 enum SignificantDigits<'a> {
     Borrowed(&'a str),
-    Written(DigitBuffer),
+    Buffered(DigitBuffer),
 }
 
 /// An [`Exponent`], borrowed.
@@ -54,7 +54,7 @@ impl<'a> Decimal<'a> {
         let magnitude = if coefficient == 0 { 0 } else { magnitude };
         Self {
             negative: coefficient < 0,
-            digits: SignificantDigits::Written(digits),
+            digits: SignificantDigits::Buffered(digits),
             magnitude: Magnitude::Small(magnitude),
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Decimal<'a> {
     pub fn digits(&self) -> &str {
         match &self.digits {
             SignificantDigits::Borrowed(digits) => digits,
-            SignificantDigits::Written(digits) => digits.as_str(),
+            SignificantDigits::Buffered(digits) => digits.as_str(),
         }
     }
 

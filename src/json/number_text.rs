@@ -28,16 +28,16 @@ impl<'t> ScannedNumber<'t> {
             return None;
         }
         let mut fraction = "";
-        if rest.takes(b".") {
+        if rest.consume_any(b".") {
             fraction = rest.digits();
             if fraction.is_empty() {
                 return None;
             }
         }
         let mut exponent = None;
-        if rest.takes(b"eE") {
+        if rest.consume_any(b"eE") {
             let start = rest.at;
-            rest.takes(b"+-");
+            rest.consume_any(b"+-");
             if rest.digits().is_empty() {
                 return None;
             }
@@ -110,7 +110,7 @@ impl<'t> NumberScanner<'t> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    fn takes(&mut self, any_of: &[u8]) -> bool {
+    fn consume_any(&mut self, any_of: &[u8]) -> bool {
         let takes = self.text.as_bytes().get(self.at).is_some_and(|byte| any_of.contains(byte));
         self.at += usize::from(takes);
         takes
@@ -124,7 +124,7 @@ pub struct NumberText<'a>(NumberTextRepr<'a>);
 #[derive(Clone)]
 enum NumberTextRepr<'a> {
     Borrowed(&'a str),
-    Written(DigitBuffer),
+    Buffered(DigitBuffer),
 }
 
 impl<'a> NumberText<'a> {
@@ -148,7 +148,7 @@ impl<'a> NumberText<'a> {
         if coefficient < 0 {
             digits.push_front(b'-');
         }
-        Self(NumberTextRepr::Written(digits))
+        Self(NumberTextRepr::Buffered(digits))
     }
 }
 
@@ -158,7 +158,7 @@ impl Deref for NumberText<'_> {
     fn deref(&self) -> &str {
         match &self.0 {
             NumberTextRepr::Borrowed(text) => text,
-            NumberTextRepr::Written(digits) => digits.as_str(),
+            NumberTextRepr::Buffered(digits) => digits.as_str(),
         }
     }
 }

@@ -54,8 +54,8 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
 ///
 /// As [`parse`].
 pub fn parse_with_surrogates(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
-    let mut reader = JsonParser { text, at: 0, surrogates };
-    reader.document().map_err(|ErrorAtOffset { kind, at }| {
+    let mut reader = JsonParser { text, offset: 0, surrogates };
+    reader.document().map_err(|ErrorAtOffset { kind, offset: at }| {
         let (line, column) = line_and_column(text, at);
         ParseError { kind, line, column }
     })
@@ -66,23 +66,23 @@ pub(super) fn find_position<'s>(
     text: &str,
     mut path: impl Iterator<Item = &'s ErrorStep>,
 ) -> Option<(usize, usize)> {
-    let mut reader = JsonParser { text, at: 0, surrogates: LoneSurrogates::Replace };
+    let mut reader = JsonParser { text, offset: 0, surrogates: LoneSurrogates::Replace };
     reader.skip_space();
     path.try_for_each(|step| reader.descend(step))?;
-    Some(line_and_column(text, reader.at))
+    Some(line_and_column(text, reader.offset))
 }
 
 struct JsonParser<'t> {
     text: &'t str,
     /// Always on a character boundary.
-    at: usize,
+    offset: usize,
     surrogates: LoneSurrogates,
 }
 
 /// A parse error and its byte offset.
 struct ErrorAtOffset {
     kind: Kind,
-    at: usize,
+    offset: usize,
 }
 
 impl<'t> JsonParser<'t> {
@@ -90,24 +90,24 @@ impl<'t> JsonParser<'t> {
         self.skip_space();
         let value = self.value(MAX_DEPTH)?;
         self.skip_space();
-        if self.at < self.text.len() {
+        if self.offset < self.text.len() {
             return Err(self.error(Kind::TrailingText));
         }
         Ok(value)
     }
 
     fn error(&self, kind: Kind) -> ErrorAtOffset {
-        let ended = self.at >= self.text.len() && !matches!(kind, Kind::DuplicateKey(_));
-        ErrorAtOffset { kind: if ended { Kind::UnexpectedEnd } else { kind }, at: self.at }
+        let ended = self.offset >= self.text.len() && !matches!(kind, Kind::DuplicateKey(_));
+        ErrorAtOffset { kind: if ended { Kind::UnexpectedEnd } else { kind }, offset: self.offset }
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.offset).copied()
     }
 
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
@@ -125,15 +125,15 @@ impl<'t> JsonParser<'t> {
     }
 
     fn literal(&mut self, word: &str, value: Value) -> Result<Value, ErrorAtOffset> {
-        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
-            self.at += word.len();
+        if self.text.get(self.offset..).is_some_and(|rest| rest.starts_with(word)) {
+            self.offset += word.len();
             return Ok(value);
         }
         Err(self.error(Kind::Expected("a value")))
     }
 
     fn number(&mut self) -> Result<Value, ErrorAtOffset> {
-        let rest = self.text.get(self.at..).unwrap_or_default();
+        let rest = self.text.get(self.offset..).unwrap_or_default();
         let scanned = ScannedNumber::read(rest).ok_or_else(|| self.error(Kind::InvalidNumber))?;
         let text = rest.get(..scanned.length).unwrap_or_default();
         // `01`, `1.5.2` and `1x` are invalid numbers, not numbers with trailing text.
@@ -141,7 +141,7 @@ impl<'t> JsonParser<'t> {
         if follows.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte)) {
             return Err(self.error(Kind::InvalidNumber));
         }
-        self.at += scanned.length;
+        self.offset += scanned.length;
         Ok(Value::Number(Number::from_scanned(text, &scanned)))
     }
 
@@ -172,12 +172,12 @@ impl<'t> JsonParser<'t> {
             if self.peek() != Some(b'"') {
                 return Err(self.error(Kind::Expected("a key in double quotes")));
             }
-            let at = self.at;
+            let at = self.offset;
             let key = self.string()?;
             let place = match members.entry(key) {
                 Entry::Vacant(place) => place,
                 Entry::Occupied(found) => {
-                    return Err(ErrorAtOffset { kind: Kind::DuplicateKey(found.key().clone()), at });
+                    return Err(ErrorAtOffset { kind: Kind::DuplicateKey(found.key().clone()), offset: at });
                 }
             };
             self.skip_space();
@@ -196,14 +196,14 @@ impl<'t> JsonParser<'t> {
     /// Reads the bracket that opens an array or an object, and the space after it.
     fn enter(&mut self, depth: usize) -> Result<usize, ErrorAtOffset> {
         let depth = depth.checked_sub(1).ok_or_else(|| self.error(Kind::TooDeep))?;
-        self.at += 1;
+        self.offset += 1;
         self.skip_space();
         Ok(depth)
     }
 
     fn consume(&mut self, byte: u8) -> bool {
         let takes = self.peek() == Some(byte);
-        self.at += usize::from(takes);
+        self.offset += usize::from(takes);
         takes
     }
 
@@ -243,15 +243,15 @@ impl<'t> JsonParser<'t> {
 
     /// Reads a string, from its opening to its closing quote.
     fn string(&mut self) -> Result<Cow<'t, str>, ErrorAtOffset> {
-        self.at += 1;
+        self.offset += 1;
         let mut read = String::new();
         loop {
-            let start = self.at;
-            self.at += unescaped_prefix_len(self.text.as_bytes().get(start..).unwrap_or_default());
-            let plain = self.text.get(start..self.at).unwrap_or_default();
+            let start = self.offset;
+            self.offset += unescaped_prefix_len(self.text.as_bytes().get(start..).unwrap_or_default());
+            let plain = self.text.get(start..self.offset).unwrap_or_default();
             match self.peek() {
                 Some(b'"') => {
-                    self.at += 1;
+                    self.offset += 1;
                     if read.is_empty() {
                         return Ok(Cow::Borrowed(plain));
                     }
@@ -269,7 +269,7 @@ impl<'t> JsonParser<'t> {
 
     fn escape(&mut self) -> Result<char, ErrorAtOffset> {
         let invalid = |reader: &Self| reader.error(Kind::InvalidEscape);
-        let escaped = match self.text.as_bytes().get(self.at + 1) {
+        let escaped = match self.text.as_bytes().get(self.offset + 1) {
             Some(b'"') => '"',
             Some(b'\\') => '\\',
             Some(b'/') => '/',
@@ -280,17 +280,18 @@ impl<'t> JsonParser<'t> {
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(),
             Some(_) => return Err(invalid(self)),
-            None => return Err(ErrorAtOffset { kind: Kind::UnexpectedEnd, at: self.text.len() }),
+            None => return Err(ErrorAtOffset { kind: Kind::UnexpectedEnd, offset: self.text.len() }),
         };
-        self.at += 2;
+        self.offset += 2;
         Ok(escaped)
     }
 
     fn unicode_escape(&mut self) -> Result<char, ErrorAtOffset> {
-        let unit = self.code_unit(self.at).ok_or_else(|| self.error(Kind::InvalidEscape))?;
-        let second = self.code_unit(self.at + UNICODE_ESCAPE).filter(|_| (0xd800..0xdc00).contains(&unit));
+        let unit = self.code_unit(self.offset).ok_or_else(|| self.error(Kind::InvalidEscape))?;
+        let second =
+            self.code_unit(self.offset + UNICODE_ESCAPE).filter(|_| (0xd800..0xdc00).contains(&unit));
         if let Some(second @ 0xdc00..=0xdfff) = second {
-            self.at += 2 * UNICODE_ESCAPE;
+            self.offset += 2 * UNICODE_ESCAPE;
             let code = 0x1_0000 + ((u32::from(unit) - 0xd800) << 10) + (u32::from(second) - 0xdc00);
             return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
@@ -299,7 +300,7 @@ impl<'t> JsonParser<'t> {
             (None, LoneSurrogates::Replace) => char::REPLACEMENT_CHARACTER,
             (None, LoneSurrogates::Reject) => return Err(self.error(Kind::LoneSurrogate)),
         };
-        self.at += UNICODE_ESCAPE;
+        self.offset += UNICODE_ESCAPE;
         Ok(read)
     }
 

@@ -292,7 +292,7 @@ impl OutcomeBuilder<'_> {
             ExtractedFact::Value(key, value) => {
                 RedactedCall::new(&self.subject, view).masks().matching(&json!([key, value]))
             }
-            ExtractedFact::Nothing | ExtractedFact::Unreadable => Masks::new(),
+            ExtractedFact::Absent | ExtractedFact::Unknown => Masks::new(),
         };
         fact.store(found, session);
         session.add_masks(&masks);

@@ -19,7 +19,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 continue;
             }
             let said = test.operator("each");
-            let span = said.map_or(test.place.span, |each| each.value.span);
+            let span = said.map_or(test.path_node.span, |each| each.value.span);
             let path = test.path.text();
             let message = match permits {
                 true => {

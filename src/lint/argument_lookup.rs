@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 16;
 /// Result of looking up a path in the schemas of all tools that a policy applies to.
 pub(super) enum PathLookup<'t> {
     /// The path exists. The schemas at it, of each tool that has it.
-    Known(Vec<&'t Value>),
+    Found(Vec<&'t Value>),
     /// No tool has the path. The names that exist at that level instead.
     Absent(Vec<&'t str>),
     /// The schemas don't determine it, or a policy may create the value.
@@ -24,23 +24,23 @@ pub(super) enum PathLookup<'t> {
 
 /// Looks up paths in the schemas of the known tools.
 pub(super) struct ArgumentLookup<'c, 'a> {
-    checked: &'c LintContext<'a>,
+    context: &'c LintContext<'a>,
     /// The arguments that `transform` policies create or change before the call is evaluated.
-    made: HashSet<String>,
+    transformed: HashSet<String>,
 }
 
 impl<'c, 'a> ArgumentLookup<'c, 'a> {
-    pub(super) fn new(checked: &'c LintContext<'a>) -> Self {
-        let mut made = HashSet::new();
-        for written in checked.policies.iter().filter(|written| LintContext::changes_input(written)) {
+    pub(super) fn new(context: &'c LintContext<'a>) -> Self {
+        let mut transformed = HashSet::new();
+        for written in context.policies.iter().filter(|written| LintContext::changes_input(written)) {
             for step in written.kind.value.get("input").and_then(YamlNode::items).unwrap_or_default() {
-                made.extend(step.get("rename").and_then(YamlNode::as_str).map(str::to_owned));
-                made.extend(
+                transformed.extend(step.get("rename").and_then(YamlNode::as_str).map(str::to_owned));
+                transformed.extend(
                     step.get("path").and_then(YamlNode::as_str).and_then(first_name).map(str::to_owned),
                 );
             }
         }
-        Self { checked, made }
+        Self { context, transformed }
     }
 
     /// Looks up a path in the schemas of all tools that the policy applies to. Only the first step is looked up if the path is not
@@ -49,23 +49,23 @@ impl<'c, 'a> ArgumentLookup<'c, 'a> {
         let first: Vec<PathStep> =
             first_name(path.text()).map(|name| PathStep::Name(name.to_owned())).into_iter().collect();
         let steps = path.steps().unwrap_or(&first);
-        let made = matches!(steps.first(), Some(PathStep::Name(name)) if self.made.contains(name));
+        let made = matches!(steps.first(), Some(PathStep::Name(name)) if self.transformed.contains(name));
         if path.root() != Root::Input || steps.is_empty() || made {
             return PathLookup::Unknown;
         }
         let (mut known, mut names, mut asked) = (Vec::new(), Vec::new(), false);
-        for tool in self.checked.tools_for(written) {
+        for tool in self.context.tools_for(written) {
             asked = true;
             let Some(schema) = &tool.input_schema else { return PathLookup::Unknown };
             match look_up(schema, steps) {
-                PathLookup::Known(schemas) => known.extend(schemas),
+                PathLookup::Found(schemas) => known.extend(schemas),
                 PathLookup::Absent(instead) => names.extend(instead),
                 PathLookup::Unknown => return PathLookup::Unknown,
             }
         }
         match (asked, known.is_empty()) {
             (false, _) => PathLookup::Unknown,
-            (true, false) => PathLookup::Known(known),
+            (true, false) => PathLookup::Found(known),
             (true, true) => PathLookup::Absent(names),
         }
     }
@@ -88,7 +88,7 @@ fn look_up<'t>(root: &'t Value, steps: &[PathStep]) -> PathLookup<'t> {
                 PathStep::Index(_) => look_up_item(schema),
             };
             match found {
-                PathLookup::Known(schemas) => {
+                PathLookup::Found(schemas) => {
                     for schema in schemas {
                         let Some(schemas) = resolve_alternatives(root, schema, 0) else {
                             return PathLookup::Unknown;
@@ -105,7 +105,7 @@ fn look_up<'t>(root: &'t Value, steps: &[PathStep]) -> PathLookup<'t> {
         }
         at = next;
     }
-    PathLookup::Known(at)
+    PathLookup::Found(at)
 }
 
 fn look_up_member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
@@ -115,7 +115,7 @@ fn look_up_member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
     };
     match schema.get("properties").and_then(Value::as_object) {
         Some(properties) => match properties.get(name) {
-            Some(member) => PathLookup::Known(vec![member]),
+            Some(member) => PathLookup::Found(vec![member]),
             None if open || schema.get("patternProperties").is_some() => PathLookup::Unknown,
             None => PathLookup::Absent(properties.keys().map(String::as_str).collect()),
         },
@@ -126,7 +126,7 @@ fn look_up_member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
 
 fn look_up_item(schema: &Value) -> PathLookup<'_> {
     match schema.get("items") {
-        Some(item @ Value::Object(_)) if schema.get("prefixItems").is_none() => PathLookup::Known(vec![item]),
+        Some(item @ Value::Object(_)) if schema.get("prefixItems").is_none() => PathLookup::Found(vec![item]),
         _ => PathLookup::Unknown,
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum EachMode {
 pub(super) struct TestSource<'a> {
     pub(super) node: &'a YamlNode,
     /// The node of its path.
-    pub(super) place: &'a YamlNode,
+    pub(super) path_node: &'a YamlNode,
     pub(super) path: Arc<Path>,
     pub(super) each: EachMode,
     /// Whether the test is under an even number of `not`s, or none.
@@ -73,7 +73,7 @@ impl ScopeTree {
 
 /// The conditions and tests of one policy.
 pub(super) struct ConditionSources<'a> {
-    pub(super) demands: Vec<&'a YamlNode>,
+    pub(super) required_conditions: Vec<&'a YamlNode>,
     pub(super) tests: Vec<TestSource<'a>>,
     pub(super) scopes: ScopeTree,
     absence_counts: bool,
@@ -89,7 +89,12 @@ struct LogicalContext {
 
 impl<'a> ConditionSources<'a> {
     pub(super) fn new(absence_counts: bool) -> Self {
-        Self { demands: Vec::new(), tests: Vec::new(), scopes: ScopeTree::default(), absence_counts }
+        Self {
+            required_conditions: Vec::new(),
+            tests: Vec::new(),
+            scopes: ScopeTree::default(),
+            absence_counts,
+        }
     }
 
     /// Reads `where`.
@@ -119,7 +124,7 @@ impl<'a> ConditionSources<'a> {
             return;
         }
         if standing.required && standing.positive {
-            self.demands.push(node);
+            self.required_conditions.push(node);
         }
         if let Some(any) = items("any") {
             for item in any {
@@ -145,7 +150,7 @@ impl<'a> ConditionSources<'a> {
             let LogicalContext { scope, positive, required } = standing;
             self.tests.push(TestSource {
                 node,
-                place,
+                path_node: place,
                 path,
                 each,
                 positive,

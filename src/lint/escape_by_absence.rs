@@ -33,7 +33,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             found.push(
                 written
                     .diagnostic(&ESCAPE_BY_ABSENCE, operator.key_span, message)
-                    .with_label(test.place.span, "may be absent")
+                    .with_label(test.path_node.span, "may be absent")
                     .with_help(format!(
                         "add `absent: match`, or deny calls without it: `path: {path}, exists: false`"
                     ))

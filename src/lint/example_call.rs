@@ -57,7 +57,7 @@ impl ExampleCall {
 
     /// Whether the engine refuses the call because of this policy.
     pub(super) fn is_refused_by(&self, checked: &LintContext<'_>, policy: &str) -> bool {
-        let layers = [checked.chains.clone()].into_iter().collect();
+        let layers = [checked.compiled.clone()].into_iter().collect();
         let Some(keys) = checked.keys() else { return false };
         let kernel =
             Kernel { layers: &layers, tools: checked.tool_set(), clock: &SystemClock, keys, listener: None };

@@ -54,7 +54,7 @@ fn apply_fixes(linted: &LintResult) -> Option<(Vec<(String, String)>, usize)> {
     if fixes.is_empty() {
         fixes = all().map(|(_, fix)| fix).collect();
     }
-    if fixes.is_empty() || linted.chains.is_none() {
+    if fixes.is_empty() || linted.policies.is_none() {
         return None;
     }
     let mut made = 0;

@@ -47,7 +47,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let Some((change, why)) = defeating_change(step, test) else { continue };
             let message = format!("`{}` never matches: `{}` {why} first", gate.id(), transform.id());
             found.push(
-                gate.diagnostic(&GATE_BEHIND_TRANSFORM, test.place.span, message)
+                gate.diagnostic(&GATE_BEHIND_TRANSFORM, test.path_node.span, message)
                     .with_label(change.key_span, format!("`{}` changes it here", transform.id()))
                     .with_help("`transform` runs before gate policies; test the transformed value, or remove the step"),
             );

@@ -24,8 +24,8 @@ pub(super) struct LintContext<'a> {
     /// The policies that are not off, in evaluation order.
     pub(super) policies: Vec<PolicySource<'a>>,
     /// For each policy index of `chains`, the index in `policies`.
-    places: HashMap<u32, usize>,
-    pub(super) chains: &'a Arc<CompiledPolicies>,
+    policy_positions: HashMap<u32, usize>,
+    pub(super) compiled: &'a Arc<CompiledPolicies>,
     pub(super) files: &'a [LoadedFile],
     pub(super) sources: &'a SourceMap,
     /// The known tools.
@@ -41,7 +41,7 @@ pub(super) struct LintContext<'a> {
 
 impl<'a> LintContext<'a> {
     pub(super) fn new(
-        chains: &'a Arc<CompiledPolicies>,
+        compiled: &'a Arc<CompiledPolicies>,
         built: &'a LoadedBundle,
         beside: &LintInputs<'a>,
     ) -> Self {
@@ -50,12 +50,12 @@ impl<'a> LintContext<'a> {
             .iter()
             .flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default());
         let by_span: HashMap<_, &YamlNode> = nodes.map(|node| (node.span, node)).collect();
-        let mut writing = PolicySourceReader::new(chains.defaults());
-        let (mut policies, mut places) = (Vec::new(), HashMap::new());
-        for (index, policy) in (0u32..).zip(chains.policies()) {
+        let mut writing = PolicySourceReader::new(compiled.defaults());
+        let (mut policies, mut policy_positions) = (Vec::new(), HashMap::new());
+        for (index, policy) in (0u32..).zip(compiled.policies()) {
             let written = by_span.get(&policy.span).and_then(|node| writing.read_policy(policy, index, node));
             if let Some(written) = written {
-                places.insert(index, policies.len());
+                policy_positions.insert(index, policies.len());
                 policies.push(written);
             }
         }
@@ -66,8 +66,8 @@ impl<'a> LintContext<'a> {
         }
         Self {
             policies,
-            places,
-            chains,
+            policy_positions,
+            compiled,
             files: &built.files,
             sources: &built.sources,
             tools,
@@ -95,8 +95,8 @@ impl<'a> LintContext<'a> {
 
     /// The policies whose tool patterns match this name, in evaluation order.
     pub(super) fn policies_matching_tool(&self, tool: &str) -> impl Iterator<Item = &PolicySource<'a>> {
-        let indices = self.chains.matching_tool(tool).into_iter();
-        indices.filter_map(|index| self.policies.get(*self.places.get(&index)?))
+        let indices = self.compiled.matching_tool(tool).into_iter();
+        indices.filter_map(|index| self.policies.get(*self.policy_positions.get(&index)?))
     }
 
     /// Returns the policies that may apply to the same calls, by their tool patterns: for exact names the policies that match one of

@@ -121,22 +121,24 @@ pub static SUPPRESSION_CODES: [&Code; 2] = [&ALLOWANCE_WITHOUT_REASON, &UNUSED_A
 #[derive(Debug)]
 pub struct LintResult {
     /// The compiled bundle. `None` if there is an error.
-    pub chains: Option<Arc<CompiledPolicies>>,
+    pub policies: Option<Arc<CompiledPolicies>>,
     /// The built bundle, with the lints among its diagnostics, and without its `chains`.
-    pub built: LoadedBundle,
+    pub bundle: LoadedBundle,
 }
 
 impl std::ops::Deref for LintResult {
     type Target = LoadedBundle;
 
     fn deref(&self) -> &LoadedBundle {
-        &self.built
+        &self.bundle
     }
 }
 
 /// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
 pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
-    let Some(chains) = built.policies.take().map(Arc::new) else { return LintResult { chains: None, built } };
+    let Some(chains) = built.policies.take().map(Arc::new) else {
+        return LintResult { policies: None, bundle: built };
+    };
     let checked = LintContext::new(&chains, &built, beside);
     let mut found = Diagnostics::default();
     let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.has_input(lint.needs)).collect();
@@ -147,5 +149,5 @@ pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     suppressions::apply_suppressions(&checked, &codes, &mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
-    LintResult { chains: Some(chains), built }
+    LintResult { policies: Some(chains), bundle: built }
 }

@@ -10,7 +10,7 @@ pub(super) static LINT: Lint = Lint { code: &NOTHING_RESTRICTED, needs: Required
 const RESTRICTING_KINDS: [&str; 6] = ["deny", "halt", "approval", "validate", "rate_limit", "concurrency"];
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    let permissive = checked.chains.defaults().unmatched == Unmatched::Allow;
+    let permissive = checked.compiled.defaults().unmatched == Unmatched::Allow;
     if !permissive || checked.policies.iter().any(|written| written.has_kind(&RESTRICTING_KINDS)) {
         return;
     }

@@ -19,7 +19,7 @@ pub(super) struct PolicySource<'a> {
     /// The kind key with its value.
     pub(super) kind: &'a MappingEntry,
     /// The conditions that must all hold.
-    pub(super) demands: Vec<&'a YamlNode>,
+    pub(super) required_conditions: Vec<&'a YamlNode>,
     /// All tests in its conditions.
     pub(super) tests: Vec<TestSource<'a>>,
     pub(super) scopes: ScopeTree,
@@ -98,8 +98,8 @@ impl<'a> PolicySourceReader<'a> {
         if let Some(conditions) = conditions {
             found.collect(conditions, |text| self.path(text));
         }
-        let condition_source::ConditionSources { demands, tests, scopes, .. } = found;
-        Some(PolicySource { policy, index, node, kind, demands, tests, scopes })
+        let condition_source::ConditionSources { required_conditions: demands, tests, scopes, .. } = found;
+        Some(PolicySource { policy, index, node, kind, required_conditions: demands, tests, scopes })
     }
 
     fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {

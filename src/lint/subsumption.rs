@@ -14,13 +14,13 @@ pub(super) fn covers(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool
     let (wide_calls, narrow_calls) = (&wide.policy.matcher, &narrow.policy.matcher);
     NamePattern::covers_all(&wide_calls.tools, &narrow_calls.tools)
         && NamePattern::covers_all(&wide_calls.servers, &narrow_calls.servers)
-        && wide.demands.iter().all(|demand| is_implied(wide, demand, narrow))
+        && wide.required_conditions.iter().all(|demand| is_implied(wide, demand, narrow))
 }
 
 fn is_implied(wide: &PolicySource<'_>, demand: &YamlNode, narrow: &PolicySource<'_>) -> bool {
     // The result for an absent value depends on the policy's polarity.
     let same_reading = wide.polarity() == narrow.polarity() || demand.get("path").is_none();
-    if same_reading && narrow.demands.iter().any(|other| other.to_json() == demand.to_json()) {
+    if same_reading && narrow.required_conditions.iter().any(|other| other.to_json() == demand.to_json()) {
         return true;
     }
     let of = |written: &'_ PolicySource<'_>, node: &YamlNode| {

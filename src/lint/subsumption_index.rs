@@ -16,18 +16,18 @@ const MAX_COMPARED: usize = 64;
 
 /// Index of policies by what they cover.
 pub(super) struct SubsumptionIndex<'c, 'a> {
-    checked: &'c LintContext<'a>,
+    context: &'c LintContext<'a>,
     /// Indices of policies by tool pattern and first condition.
     wide: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Cache of the patterns that match an exact name.
-    fitting: RefCell<HashMap<String, Rc<Vec<String>>>>,
+    matching_patterns: RefCell<HashMap<String, Rc<Vec<String>>>>,
 }
 
 impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     /// Indexes the enforced policies for which `is_wide` returns `true`.
-    pub(super) fn new(checked: &'c LintContext<'a>, is_wide: impl Fn(&PolicySource<'a>) -> bool) -> Self {
+    pub(super) fn new(context: &'c LintContext<'a>, is_wide: impl Fn(&PolicySource<'a>) -> bool) -> Self {
         let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
-        for (place, written) in checked.policies.iter().enumerate() {
+        for (place, written) in context.policies.iter().enumerate() {
             if !written.is_enforced() || !is_wide(written) {
                 continue;
             }
@@ -42,7 +42,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
                 }
             }
         }
-        Self { checked, wide, fitting: RefCell::default() }
+        Self { context, wide, matching_patterns: RefCell::default() }
     }
 
     /// Returns the policies that cover this one, in evaluation order, without the policy itself.
@@ -53,7 +53,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
             let Some(of_tool) = self.wide.get(tool) else { continue };
             for demand in demands.get_or_insert_with(|| implied_keys(narrow)).iter() {
                 let alike = of_tool.get(demand).into_iter().flatten();
-                let others = alike.filter_map(|place| self.checked.policies.get(*place));
+                let others = alike.filter_map(|place| self.context.policies.get(*place));
                 found.extend(others.filter(|wide| wide.index != narrow.index && covers(wide, narrow)));
             }
         }
@@ -85,18 +85,18 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     }
 
     fn patterns_matching(&self, name: &str) -> Rc<Vec<String>> {
-        if let Some(known) = self.fitting.borrow().get(name) {
+        if let Some(known) = self.matching_patterns.borrow().get(name) {
             return Rc::clone(known);
         }
         let mut texts = vec!["*".to_owned(), name.to_owned()];
-        for written in self.checked.policies_matching_tool(name) {
+        for written in self.context.policies_matching_tool(name) {
             let fitting = written.policy.matcher.tools.iter().filter(|pattern| pattern.matches(name));
             texts.extend(fitting.map(pattern_text));
         }
         texts.sort();
         texts.dedup();
         let texts = Rc::new(texts);
-        self.fitting.borrow_mut().insert(name.to_owned(), Rc::clone(&texts));
+        self.matching_patterns.borrow_mut().insert(name.to_owned(), Rc::clone(&texts));
         texts
     }
 }
@@ -117,7 +117,7 @@ fn pattern_text(pattern: &NamePattern) -> String {
 
 /// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
 fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
-    let Some(demand) = written.demands.first() else { return vec![String::new()] };
+    let Some(demand) = written.required_conditions.first() else { return vec![String::new()] };
     let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
         return vec![condition_key(demand)];
     };
@@ -130,7 +130,7 @@ fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
 /// Returns the keys of all conditions that hold whenever a policy matches.
 fn implied_keys(written: &PolicySource<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
-    for demand in &written.demands {
+    for demand in &written.required_conditions {
         let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
             keys.push(condition_key(demand));
             continue;

@@ -31,7 +31,7 @@ pub(super) fn apply_suppressions(
                     !allowed
                 });
                 if !used && let Some(why) = find_problem(code, word, asked) {
-                    let fix = match (code, &why.meant) {
+                    let fix = match (code, &why.suggestion) {
                         (None, None) => None,
                         (None, Some(meant)) => Some(Fix::replace(format!("write `{meant}`"), *place, *meant)),
                         (Some(_), _) => removal_fix(source.text(), &allowance, *place),
@@ -63,7 +63,7 @@ struct SuppressionProblem {
     message: String,
     help: String,
     /// The lint that the author probably meant.
-    meant: Option<&'static str>,
+    suggestion: Option<&'static str>,
 }
 
 /// Returns the problem of a code that suppressed nothing. Returns `None` if its lint did not run.
@@ -74,7 +74,7 @@ fn find_problem(
 ) -> Option<SuppressionProblem> {
     let lints = || LINTS.iter().map(|lint| lint.code);
     let of = |message: String, help: &str| {
-        Some(SuppressionProblem { message, help: help.to_owned(), meant: None })
+        Some(SuppressionProblem { message, help: help.to_owned(), suggestion: None })
     };
     let Some(code) = code else {
         let meant = closest_match(word, lints().flat_map(|code| [code.id, code.name]));
@@ -82,7 +82,11 @@ fn find_problem(
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Some(SuppressionProblem { message: format!("unknown lint `{word}`"), help, meant });
+        return Some(SuppressionProblem {
+            message: format!("unknown lint `{word}`"),
+            help,
+            suggestion: meant,
+        });
     };
     if !lints().any(|lint| lint == code) {
         let help = "remove it: only lints can be suppressed, not errors";

@@ -14,7 +14,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
-            let PathLookup::Known(schemas) = arguments.find(written, &test.path) else { continue };
+            let PathLookup::Found(schemas) = arguments.find(written, &test.path) else { continue };
             let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(permitted_types).collect();
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for operator in test.operators().filter(|operator| is_literal(&operator.value)) {

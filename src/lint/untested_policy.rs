@@ -11,7 +11,7 @@ pub(super) static LINT: Lint = Lint { code: &UNTESTED_POLICY, needs: RequiredInp
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     // Tests with errors don't show that a policy is untested.
     let Some(tests) = checked.tests.filter(|tests| !tests.diagnostics.has_errors()) else { return };
-    let report = tests.suite.run(checked.chains);
+    let report = tests.suite.run(checked.compiled);
     let calls = report.cases().flat_map(|case| &case.calls);
     let mut reached: HashSet<&str> =
         calls.flat_map(|call| call.policies.iter().chain(&call.policy)).map(String::as_str).collect();

@@ -75,7 +75,7 @@ fn type_mismatch(node: NodeRef<'_>, operator: &str, wanted: &str) -> Truth {
 /// Returns whether two values of one type are equal. Only a `null` written in the rules can be compared with values of every type; a
 /// `null` in the call is a value of another type.
 fn try_equals(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Result<bool, Truth> {
-    let ResolvedOperand { value, written } = operand;
+    let ResolvedOperand { value, is_literal: written } = operand;
     let asks_for_null = written && value.json_type() == JsonType::Null;
     if asks_for_null || node.json_type() == value.json_type() {
         Ok(node.equals(value))

@@ -100,12 +100,12 @@ impl FieldTest {
         let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
         let exists = self.exists.map(|wanted| ExaminedOperator {
             key: EXISTS.name,
-            span: self.written.exists.unwrap_or(self.written.path),
+            span: self.spans.exists.unwrap_or(self.spans.path),
             operand: ExaminedOperand::Bool(wanted),
             operand_path: None,
             truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
         });
-        let asked = self.operators.iter().zip(&self.written.operators).map(|(operator, (key, span))| {
+        let asked = self.operators.iter().zip(&self.spans.operators).map(|(operator, (key, span))| {
             let (operand, path) = operator.examined_operand(view);
             let answers = || found.iter().map(|node| self.eval_operator(operator, *node, view));
             ExaminedOperator {
@@ -119,7 +119,7 @@ impl FieldTest {
         ExaminedTest {
             path: self.path.text(),
             root: self.path.root(),
-            path_span: self.written.path,
+            path_span: self.spans.path,
             each: self.each,
             operators: exists.into_iter().chain(asked).collect(),
             values: match &nodes {
@@ -155,13 +155,13 @@ impl Operator {
     fn examined_operand<'a>(&'a self, view: &CallView<'a>) -> (ExaminedOperand<'a>, Option<&'a Path>) {
         match self {
             Self::Compare(_, operand) | Self::Contains(operand) => match operand {
-                Operand::Literal(value) => (ExaminedOperand::One(NodeRef::Json(value)), None),
+                Operand::Literal(value) => (ExaminedOperand::Single(NodeRef::Json(value)), None),
                 Operand::Path(path) => (single_operand(path, view), Some(path)),
             },
             Self::In { set: OperandSet::Literals(values), .. } => (ExaminedOperand::Literals(values), None),
             Self::In { set: OperandSet::Path { path, .. }, .. } => (set_operand(path, view), Some(path)),
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
-            Self::Matches(regex) => (ExaminedOperand::Text(regex.as_str()), None),
+            Self::Matches(regex) => (ExaminedOperand::Regex(regex.as_str()), None),
             Self::Type(words) => (ExaminedOperand::Strings(words), None),
             Self::Length(bounds) => {
                 let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
@@ -186,20 +186,20 @@ fn pattern_operand<'a, P>(
 
 fn single_operand<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     match operand::resolve_path(path, view) {
-        Ok(nodes) => {
-            nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))
-        }
-        Err(open) => ExaminedOperand::Open(open),
+        Ok(nodes) => nodes
+            .first()
+            .map_or(ExaminedOperand::Undetermined(Truth::Absent), |node| ExaminedOperand::Single(*node)),
+        Err(open) => ExaminedOperand::Undetermined(open),
     }
 }
 
 fn set_operand<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     match operand::resolve_path(path, view) {
-        Ok(nodes) if nodes.is_empty() => ExaminedOperand::Open(Truth::Absent),
-        Ok(nodes) if path.is_singular() => {
-            nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))
-        }
+        Ok(nodes) if nodes.is_empty() => ExaminedOperand::Undetermined(Truth::Absent),
+        Ok(nodes) if path.is_singular() => nodes
+            .first()
+            .map_or(ExaminedOperand::Undetermined(Truth::Absent), |node| ExaminedOperand::Single(*node)),
         Ok(nodes) => ExaminedOperand::Several(nodes),
-        Err(open) => ExaminedOperand::Open(open),
+        Err(open) => ExaminedOperand::Undetermined(open),
     }
 }

@@ -163,13 +163,13 @@ pub struct ExaminedOperator<'a> {
 #[derive(Clone, Debug)]
 pub enum ExaminedOperand<'a> {
     /// One value.
-    One(NodeRef<'a>),
+    Single(NodeRef<'a>),
     /// Literals of the rules file.
     Literals(&'a [Value]),
     /// Strings of the rules file: patterns, types.
     Strings(&'a [String]),
     /// A string of the rules file: a regular expression.
-    Text(&'a str),
+    Regex(&'a str),
     /// The values at a path.
     Several(Nodes<'a>),
     /// Bounds for a length, with their keys.
@@ -177,18 +177,18 @@ pub enum ExaminedOperand<'a> {
     /// A boolean.
     Bool(bool),
     /// No operand, because its path is absent or does not fit; with the resulting truth.
-    Open(Truth),
+    Undetermined(Truth),
 }
 
 impl ExaminedOperand<'_> {
     /// Returns a copy as JSON. Returns `None` if there is no operand.
     pub fn to_value(&self) -> Option<Value> {
         Some(match self {
-            Self::One(node) => node.to_value(),
+            Self::Single(node) => node.to_value(),
             Self::Literals(values) => Value::from(values.to_vec()),
             Self::Strings([text]) => Value::from(text.as_str()),
             Self::Strings(texts) => Value::from(texts.to_vec()),
-            Self::Text(text) => Value::from(*text),
+            Self::Regex(text) => Value::from(*text),
             Self::Several(nodes) => nodes.iter().map(|node| node.to_value()).collect(),
             Self::Bounds(bounds) => match bounds.as_slice() {
                 [(key, bound)] if *key == FieldComparison::Eq.name() => Value::from(*bound),
@@ -197,7 +197,7 @@ impl ExaminedOperand<'_> {
                 }
             },
             Self::Bool(value) => Value::from(*value),
-            Self::Open(_) => return None,
+            Self::Undetermined(_) => return None,
         })
     }
 }

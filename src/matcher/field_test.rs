@@ -192,7 +192,7 @@ pub struct FieldTest {
     absence: Absence,
     pub(super) exists: Option<bool>,
     pub(super) operators: Vec<Operator>,
-    pub(super) written: Box<TestSpans>,
+    pub(super) spans: Box<TestSpans>,
 }
 
 /// The locations of the parts of a test.
@@ -268,7 +268,7 @@ impl FieldTest {
             _ => Absence::NoMatch,
         };
         let operators = operators.into_iter().collect::<Option<_>>()?;
-        Some(Self { path, each, absence, exists, operators, written: Box::new(TestSpans::from_node(node)) })
+        Some(Self { path, each, absence, exists, operators, spans: Box::new(TestSpans::from_node(node)) })
     }
 
     /// Evaluates the test for a call.

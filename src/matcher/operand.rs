@@ -16,7 +16,7 @@ pub struct ResolvedOperand<'a> {
     /// The value.
     pub value: NodeRef<'a>,
     /// Whether it is a literal of the rules file. Otherwise it comes from the call.
-    pub written: bool,
+    pub is_literal: bool,
 }
 
 /// An operand with a single value.
@@ -55,10 +55,10 @@ impl Operand {
     /// Returns the truth of the test if the operand is absent or can't be read.
     pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<ResolvedOperand<'a>, Truth> {
         match self {
-            Self::Literal(value) => Ok(ResolvedOperand { value: NodeRef::Json(value), written: true }),
+            Self::Literal(value) => Ok(ResolvedOperand { value: NodeRef::Json(value), is_literal: true }),
             Self::Path(path) => {
                 let value = resolve_path(path, view)?.first().copied().ok_or(Truth::Absent)?;
-                Ok(ResolvedOperand { value, written: false })
+                Ok(ResolvedOperand { value, is_literal: false })
             }
         }
     }

@@ -158,7 +158,7 @@ impl Operator {
                             Ok(values) => Truth::any(values.iter().map(|value| {
                                 comparison::equals(
                                     node,
-                                    ResolvedOperand { value: *value, written: false },
+                                    ResolvedOperand { value: *value, is_literal: false },
                                     operator,
                                 )
                             })),

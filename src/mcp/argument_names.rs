@@ -6,10 +6,10 @@ use crate::json::{self, Value};
 
 /// Returns the name of an argument, or of a nested member, that differs only in spelling from another one in the tool's schema.
 pub(super) fn find_ambiguous<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
-    look(schema, &[schema], arguments, 0)
+    search(schema, &[schema], arguments, 0)
 }
 
-fn look<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) -> Option<&'a str> {
+fn search<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) -> Option<&'a str> {
     if schemas.is_empty() || depth > json::MAX_DEPTH {
         return None;
     }
@@ -23,13 +23,13 @@ fn look<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) ->
                     let own = schemas.iter().filter_map(|schema| {
                         schema.get("properties")?.get(name).or_else(|| schema.get("additionalProperties"))
                     });
-                    look(root, &own.collect::<Vec<_>>(), member, depth + 1)
+                    search(root, &own.collect::<Vec<_>>(), member, depth + 1)
                 })
             })
         }
         Value::Array(items) => {
             let own: Vec<&Value> = schemas.iter().filter_map(|schema| schema.get("items")).collect();
-            items.iter().find_map(|item| look(root, &own, item, depth + 1))
+            items.iter().find_map(|item| search(root, &own, item, depth + 1))
         }
         _ => None,
     }

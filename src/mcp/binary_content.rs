@@ -6,12 +6,12 @@ use data_encoding::BASE64;
 use crate::json::Value;
 
 /// Shorter content is searched all the same: a card number is valid base64, too.
-const SHORTEST: usize = 256;
+const MIN_LENGTH: usize = 256;
 
 /// Binary content taken out of a result.
 #[derive(Debug, Default)]
 pub(super) struct DetachedBinary {
-    taken: Vec<(String, String)>,
+    contents: Vec<(String, String)>,
 }
 
 impl DetachedBinary {
@@ -26,19 +26,19 @@ impl DetachedBinary {
                 _ => None,
             };
             if let Some(Value::String(data)) = data
-                && data.len() >= SHORTEST
+                && data.len() >= MIN_LENGTH
                 && BASE64.decode_len(data.len()).is_ok()
                 && BASE64.decode(data.as_bytes()).is_ok()
             {
                 let mark = format!("binary-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
-                self.taken.push((mark.clone(), std::mem::replace(data, mark)));
+                self.contents.push((mark.clone(), std::mem::replace(data, mark)));
             }
         }
     }
 
     /// Puts the content back wherever its placeholder is still present.
     pub(super) fn reattach(mut self, result: &mut Value) {
-        if !self.taken.is_empty() {
+        if !self.contents.is_empty() {
             self.reattach_in(result);
         }
     }
@@ -46,8 +46,8 @@ impl DetachedBinary {
     fn reattach_in(&mut self, value: &mut Value) {
         match value {
             Value::String(text) => {
-                if let Some(place) = self.taken.iter().position(|(mark, _)| mark == text) {
-                    *text = self.taken.swap_remove(place).1;
+                if let Some(position) = self.contents.iter().position(|(mark, _)| mark == text) {
+                    *text = self.contents.swap_remove(position).1;
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.reattach_in(item)),

@@ -6,7 +6,7 @@ use crate::call::{Outcome, OutcomeKind};
 use crate::json::{Map, Value, json};
 
 /// The member of `_meta` with the outcome of the call, for programs.
-pub const OUTCOME: &str = "dev.callgate/outcome";
+pub const OUTCOME_META_KEY: &str = "dev.callgate/outcome";
 
 /// The reason code of calls whose tool is not reviewed.
 pub const QUARANTINED: &str = "tool_quarantined";
@@ -88,7 +88,7 @@ pub(super) fn from_rejection(outcome: &Outcome) -> Value {
     }
     let mut result = text_result(&text);
     result.insert("isError".to_owned(), true.into());
-    result.insert("_meta".to_owned(), json!({ OUTCOME: about }));
+    result.insert("_meta".to_owned(), json!({ OUTCOME_META_KEY: about }));
     Value::Object(result)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn from_quarantine(message: &str) -> Value {
     let mut result = text_result(&format!("Not run ({QUARANTINED}): {message}"));
     result.insert("isError".to_owned(), true.into());
     let about = json!({ "outcome": OutcomeKind::Denied, "code": QUARANTINED, "policy": null });
-    result.insert("_meta".to_owned(), json!({ OUTCOME: about }));
+    result.insert("_meta".to_owned(), json!({ OUTCOME_META_KEY: about }));
     Value::Object(result)
 }
 

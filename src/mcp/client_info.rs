@@ -8,18 +8,18 @@ use crate::json::Value;
 /// The client's handshake, once received.
 #[derive(Debug, Default)]
 pub(super) struct ClientInfo {
-    greeting: Mutex<Option<JsonRpcMessage>>,
+    initialize: Mutex<Option<JsonRpcMessage>>,
 }
 
 impl ClientInfo {
     /// Stores an `initialize`.
     pub(super) fn set_initialize(&self, initialize: &JsonRpcMessage) {
-        *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(initialize.clone());
+        *self.initialize.lock().unwrap_or_else(PoisonError::into_inner) = Some(initialize.clone());
     }
 
     /// Its `initialize`, if it has sent one.
     pub(super) fn initialize(&self) -> Option<JsonRpcMessage> {
-        self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.initialize.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Its capabilities from the handshake.

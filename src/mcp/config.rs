@@ -157,9 +157,9 @@ impl Config {
             Shape::Record(&CONFIG).check(&file.root, "a gateway's configuration", &mut diagnostics);
             policy::check_version(&file.root, &mut diagnostics);
             if !diagnostics.has_errors() {
-                let below = path.parent().unwrap_or(Path::new("")).to_owned();
+                let directory = path.parent().unwrap_or(Path::new("")).to_owned();
                 let reader = PolicyReader::new(&mut diagnostics, &mut sources);
-                config = ConfigReader { reader, below, environment: &environment }.read(&file.root);
+                config = ConfigReader { reader, directory, environment: &environment }.read(&file.root);
             }
         }
         diagnostics.sort();
@@ -173,7 +173,7 @@ impl Config {
 struct ConfigReader<'r> {
     reader: PolicyReader<'r>,
     /// The file's directory.
-    below: PathBuf,
+    directory: PathBuf,
     environment: &'r dyn Fn(&str) -> Option<String>,
 }
 
@@ -190,11 +190,11 @@ impl ConfigReader<'_> {
             servers,
             policies: self.paths(root.get("policies")),
             context: root.get("context").map(|node| self.mapping(node)).unwrap_or_default(),
-            pins: root.get("pins").and_then(YamlNode::as_str).map(|path| self.below.join(path)),
+            pins: root.get("pins").and_then(YamlNode::as_str).map(|path| self.directory.join(path)),
             pins_signed_by: root
                 .get("pins_signed_by")
                 .and_then(YamlNode::as_str)
-                .map(|path| self.below.join(path)),
+                .map(|path| self.directory.join(path)),
             state: root.get("state").and_then(YamlNode::as_str).map(|url| self.state(url)),
         }
     }
@@ -218,7 +218,7 @@ impl ConfigReader<'_> {
             self.reader
                 .report(diagnostic.with_help("policies refer to servers by name: give each server its own"));
         }
-        let reach = self.reach(node)?;
+        let reach = self.transport(node)?;
         let own = node.get("prefix").and_then(YamlNode::as_str).map(str::to_owned);
         let prefix =
             own.or_else(|| several.then(|| default_prefix(&name))).filter(|prefix| !prefix.is_empty());
@@ -234,9 +234,9 @@ impl ConfigReader<'_> {
         Some(ConfiguredServer { name, prefix, reach, policies: self.paths(node.get("policies")) })
     }
 
-    fn reach(&mut self, node: &YamlNode) -> Option<Transport> {
+    fn transport(&mut self, node: &YamlNode) -> Option<Transport> {
         if let Some(url) = node.get("url") {
-            return self.http(node, url);
+            return self.http_transport(node, url);
         }
         let Some(command) = node.get("command") else {
             let help = "add `command: [PROGRAM, ARGUMENT]` or `url: https://…`";
@@ -262,12 +262,12 @@ impl ConfigReader<'_> {
             let help = "pass values to a program by `env`; `headers` needs `url`";
             self.report(&CONFLICTING_KEYS, headers.span, "`headers` can't be used with `command`", help);
         }
-        let env = node.get("env").map(|node| self.texts(node)).unwrap_or_default();
-        let cwd = node.get("cwd").and_then(YamlNode::as_str).map(|path| self.below.join(path));
+        let env = node.get("env").map(|node| self.strings(node)).unwrap_or_default();
+        let cwd = node.get("cwd").and_then(YamlNode::as_str).map(|path| self.directory.join(path));
         Some(Transport::Child(StdioSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
     }
 
-    fn http(&mut self, node: &YamlNode, url: &YamlNode) -> Option<Transport> {
+    fn http_transport(&mut self, node: &YamlNode, url: &YamlNode) -> Option<Transport> {
         for key in ["command", "env", "cwd"] {
             if let Some(other) = node.get(key) {
                 let message = format!("`{key}` can't be used with `url`");
@@ -276,7 +276,7 @@ impl ConfigReader<'_> {
                 self.report(&CONFLICTING_KEYS, other.span, message, help);
             }
         }
-        let headers = node.get("headers").map(|node| self.texts(node)).unwrap_or_default();
+        let headers = node.get("headers").map(|node| self.strings(node)).unwrap_or_default();
         let spec = HttpSpec { url: url.as_str()?.to_owned(), headers };
         if let Err(why) = spec.validate() {
             let help = "write for example `url: https://example.com/mcp`";
@@ -291,12 +291,12 @@ impl ConfigReader<'_> {
             Some(items) => items.iter().filter_map(YamlNode::as_str).collect(),
             None => node.as_str().into_iter().collect(),
         };
-        texts.into_iter().map(|path| self.below.join(path)).collect()
+        texts.into_iter().map(|path| self.directory.join(path)).collect()
     }
 
     fn state(&self, url: &str) -> String {
         match url.strip_prefix("file:") {
-            Some(path) => format!("file:{}", self.below.join(path).display()),
+            Some(path) => format!("file:{}", self.directory.join(path).display()),
             None => url.to_owned(),
         }
     }
@@ -326,7 +326,7 @@ impl ConfigReader<'_> {
     }
 
     /// Reads a mapping of names to strings, and fills in environment variables.
-    fn texts(&mut self, node: &YamlNode) -> Vec<(String, String)> {
+    fn strings(&mut self, node: &YamlNode) -> Vec<(String, String)> {
         let Some(entries) = node.entries() else {
             self.report(
                 &WRONG_TYPE,
@@ -339,7 +339,7 @@ impl ConfigReader<'_> {
         let mut texts = Vec::new();
         for entry in entries {
             match entry.value.as_str() {
-                Some(text) => texts.push((entry.key.clone(), self.filled(&entry.value, text))),
+                Some(text) => texts.push((entry.key.clone(), self.interpolate(&entry.value, text))),
                 None => {
                     self.report(&WRONG_TYPE, entry.value.span, "this must be a string", "put it in quotes")
                 }
@@ -349,7 +349,7 @@ impl ConfigReader<'_> {
     }
 
     /// Replaces `${NAME}` by the environment variable of that name.
-    fn filled(&mut self, node: &YamlNode, text: &str) -> String {
+    fn interpolate(&mut self, node: &YamlNode, text: &str) -> String {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
             filled.push_str(before);

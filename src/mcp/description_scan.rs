@@ -10,9 +10,9 @@ const CONTEXT_LENGTH: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionFinding {
     /// Its path, such as `$.inputSchema.properties.path.description`.
-    pub place: String,
+    pub path: String,
     /// What is suspicious.
-    pub what: &'static str,
+    pub problem: &'static str,
     /// The text around it, with hidden characters escaped.
     pub excerpt: String,
 }
@@ -21,36 +21,36 @@ pub struct DescriptionFinding {
 /// characters, names of mixed scripts.
 pub fn scan_description(tool: &Value) -> Vec<DescriptionFinding> {
     let mut found = Vec::new();
-    look(tool, "$", 0, &mut found);
+    scan_value(tool, "$", 0, &mut found);
     found
 }
 
-fn look(value: &Value, place: &str, depth: usize, found: &mut Vec<DescriptionFinding>) {
+fn scan_value(value: &Value, path: &str, depth: usize, found: &mut Vec<DescriptionFinding>) {
     if depth > MAX_DEPTH {
         return;
     }
     match value {
-        Value::String(text) => look_at(text, place, found),
+        Value::String(text) => scan_text(text, path, found),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                look(item, &format!("{place}[{index}]"), depth + 1, found);
+                scan_value(item, &format!("{path}[{index}]"), depth + 1, found);
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
-                let place = format!("{place}.{}", escape_controls(key));
-                look_at(key, &place, found);
-                look(member, &place, depth + 1, found);
+                let path = format!("{path}.{}", escape_controls(key));
+                scan_text(key, &path, found);
+                scan_value(member, &path, depth + 1, found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn look_at(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
+fn scan_text(text: &str, path: &str, found: &mut Vec<DescriptionFinding>) {
     let mut before = None;
     for (at, c) in text.char_indices() {
-        let what = match c {
+        let problem = match c {
             // The variation selector of an emoji.
             '\u{fe0f}' if before.is_some_and(|before| before > '\u{203b}') => None,
             '\u{1b}' => Some("a terminal escape"),
@@ -62,13 +62,13 @@ fn look_at(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
             c if is_hidden(c) => Some("an invisible character"),
             _ => None,
         };
-        if let Some(what) = what {
+        if let Some(problem) = problem {
             let skipped =
                 text.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(CONTEXT_LENGTH);
             let excerpt: String = text.chars().skip(skipped).take(2 * CONTEXT_LENGTH).collect();
             found.push(DescriptionFinding {
-                place: place.to_owned(),
-                what,
+                path: path.to_owned(),
+                problem,
                 excerpt: escape_controls(&excerpt),
             });
             // One finding per string is enough for a review.
@@ -76,10 +76,10 @@ fn look_at(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
         }
         before = Some(c);
     }
-    if place.ends_with(".name") && find_mixed_scripts(text).is_some() {
+    if path.ends_with(".name") && find_mixed_scripts(text).is_some() {
         found.push(DescriptionFinding {
-            place: place.to_owned(),
-            what: "letters of several scripts",
+            path: path.to_owned(),
+            problem: "letters of several scripts",
             excerpt: escape_controls(text),
         });
     }
@@ -104,11 +104,11 @@ mod tests {
             (json!({ "title": "\u{e0041}\u{e0042}" }), "$.title", "an invisible character"),
             (json!({ "description": "a\u{8}b" }), "$.description", "a control character"),
         ];
-        for (tool, place, what) in cases {
+        for (tool, path, problem) in cases {
             let found = scan_description(&tool);
             assert_eq!(
-                found.iter().map(|flag| (&*flag.place, flag.what)).collect::<Vec<_>>(),
-                [(place, what)]
+                found.iter().map(|flag| (&*flag.path, flag.problem)).collect::<Vec<_>>(),
+                [(path, problem)]
             );
         }
         assert_eq!(

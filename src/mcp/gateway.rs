@@ -27,15 +27,15 @@ pub struct Gateway {
     /// The maximum size of a message, in bytes.
     pub(super) max_message_size: usize,
     /// The state in which people answer approval requests that clients can't show.
-    pub(super) answered_in: Option<String>,
+    pub(super) approval_state: Option<String>,
     /// The reviewed tools, if only those may be used.
     pub(super) pins: Option<PinnedTools>,
     /// The rules can be reloaded while it runs.
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
-    links: Mutex<Vec<Weak<ClientConnection>>>,
+    connections: Mutex<Vec<Weak<ClientConnection>>>,
     /// Tools already logged as not reviewed.
-    quarantined: Mutex<BTreeSet<String>>,
+    logged_tools: Mutex<BTreeSet<String>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -53,12 +53,12 @@ impl Gateway {
             context: Value::Null,
             session: None,
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
-            answered_in: None,
+            approval_state: None,
             pins: None,
             rules_can_change: false,
             log: Box::new(|_| {}),
-            links: Mutex::new(Vec::new()),
-            quarantined: Mutex::default(),
+            connections: Mutex::new(Vec::new()),
+            logged_tools: Mutex::default(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Gateway {
     /// necessary. The log names it; agents never see it.
     #[must_use]
     pub fn with_approval_state(mut self, state: impl Into<String>) -> Self {
-        self.answered_in = Some(state.into());
+        self.approval_state = Some(state.into());
         self
     }
 
@@ -133,10 +133,10 @@ impl Gateway {
 
     /// Logs, once for each tool, that it is hidden until someone has reviewed it.
     pub(super) fn log_quarantine(&self, server: &str, names: &[String]) {
-        let mut told = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = names.iter().filter(|name| told.insert(format!("{server}/{name}")));
+        let mut logged = self.logged_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = names.iter().filter(|name| logged.insert(format!("{server}/{name}")));
         let new: Vec<String> = new.map(|name| format!("`{}`", escape_controls(name))).collect();
-        drop(told);
+        drop(logged);
         if !new.is_empty() {
             let (tools, are) = if new.len() == 1 { ("tool", "is") } else { ("tools", "are") };
             self.log(&format!(
@@ -148,36 +148,36 @@ impl Gateway {
     }
 
     /// The session of a client's calls. `is_unknown`: it may have been evicted, so its labels and facts are unknown unless stored.
-    pub(super) fn open_session(&self, who: &ClientContext, is_unknown: bool) -> ConcurrentSession {
-        let name = who.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
-        let mut session = self.engine.session().with_name(&name).with_context(who.context.clone());
+    pub(super) fn open_session(&self, client: &ClientContext, is_unknown: bool) -> ConcurrentSession {
+        let name = client.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
+        let mut session = self.engine.session().with_name(&name).with_context(client.context.clone());
         if is_unknown {
             session = session.with_unknown_past();
         }
         session.state_mut().set_run_info("conversationId", name.into());
-        session.concurrent_for(who.requester.clone(), rules_of(self))
+        session.concurrent_for(client.requester.clone(), rules_lookup(self))
     }
 
-    pub(super) fn add_connection(&self, link: &Arc<ClientConnection>) {
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|link| link.strong_count() > 0);
-        links.push(Arc::downgrade(link));
+    pub(super) fn add_connection(&self, connection: &Arc<ClientConnection>) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| connection.strong_count() > 0);
+        connections.push(Arc::downgrade(connection));
     }
 
     /// Notifies every client that its tool list may have changed.
     pub async fn notify_tools_changed(&self) {
-        let links: Vec<Arc<ClientConnection>> = {
-            let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-            links.iter().filter_map(Weak::upgrade).collect()
+        let connections: Vec<Arc<ClientConnection>> = {
+            let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+            connections.iter().filter_map(Weak::upgrade).collect()
         };
-        for link in links {
-            link.notify_tools_changed().await;
+        for connection in connections {
+            connection.notify_tools_changed().await;
         }
     }
 }
 
 /// Looks up a server's own rules, at the time of each call.
-fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static {
+fn rules_lookup(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static {
     let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
     let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
     move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)

@@ -52,8 +52,8 @@ pub(super) fn is_stateless_version(version: &str) -> bool {
 }
 
 /// The protocol version of a request without a handshake.
-pub(super) fn protocol_version(frame: &JsonRpcMessage) -> Option<&str> {
-    frame.meta(META_VERSION).and_then(Value::as_str)
+pub(super) fn protocol_version(message: &JsonRpcMessage) -> Option<&str> {
+    message.meta(META_VERSION).and_then(Value::as_str)
 }
 
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
@@ -78,14 +78,14 @@ pub(super) fn decode(value: &str) -> Option<String> {
 }
 
 /// The subject of a message, as in its `Mcp-Name` header.
-pub(super) fn subject(frame: &JsonRpcMessage) -> Option<&str> {
-    let member = match frame.method() {
+pub(super) fn subject(message: &JsonRpcMessage) -> Option<&str> {
+    let member = match message.method() {
         method::TOOLS_CALL | "prompts/get" => "name",
         "resources/read" => "uri",
         "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
-    frame.param(member).and_then(Value::as_str)
+    message.param(member).and_then(Value::as_str)
 }
 
 /// Parses a body or the data of an event as one message, as strictly as a line, but allows line breaks between members.
@@ -100,18 +100,18 @@ pub(super) fn read_message(body: &[u8]) -> Result<JsonRpcMessage, MessageError> 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeaderArguments {
     /// The path of each argument, and its header.
-    places: Vec<(Vec<String>, String)>,
+    arguments: Vec<(Vec<String>, String)>,
 }
 
 impl HeaderArguments {
     /// Reads a tool's `inputSchema`. Skips marks that the protocol does not allow.
     pub(super) fn from_schema(schema: &Value) -> Self {
         let mut found = Self::default();
-        found.look(schema, &mut Vec::new());
+        found.collect(schema, &mut Vec::new());
         found
     }
 
-    fn look(&mut self, schema: &Value, place: &mut Vec<String>) {
+    fn collect(&mut self, schema: &Value, place: &mut Vec<String>) {
         // Parsed schemas are not deeper than this; the bound is for schemas from other sources.
         if place.len() > json::MAX_DEPTH {
             return;
@@ -121,11 +121,11 @@ impl HeaderArguments {
             let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
             if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str)
                 && matches!(kind, "string" | "integer" | "boolean")
-                && is_token(header)
+                && is_header_name(header)
             {
-                self.places.push((place.clone(), format!("{PARAM}{}", header.to_ascii_lowercase())));
+                self.arguments.push((place.clone(), format!("{PARAM}{}", header.to_ascii_lowercase())));
             }
-            self.look(property, place);
+            self.collect(property, place);
             place.pop();
         }
     }
@@ -135,7 +135,7 @@ impl HeaderArguments {
         &'a self,
         arguments: &'a Value,
     ) -> impl Iterator<Item = (&'a str, Option<String>)> {
-        self.places.iter().map(move |(place, header)| {
+        self.arguments.iter().map(move |(place, header)| {
             let value = place.iter().try_fold(arguments, |value, name| value.get(name));
             let text = value.and_then(|value| match value {
                 Value::String(text) => Some(text.clone()),
@@ -149,7 +149,7 @@ impl HeaderArguments {
 }
 
 /// Whether a name is a valid HTTP header name.
-fn is_token(name: &str) -> bool {
+fn is_header_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_letter)
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn reads_bodies_with_line_breaks_and_lone_surrogates() {
-        let read = |body: &[u8]| read_message(body).map(|frame| frame.to_string());
+        let read = |body: &[u8]| read_message(body).map(|message| message.to_string());
         let answer = b"{\"jsonrpc\":\"2.0\",\r\n\"id\":1,\n\"result\":{\"a\":\"\\ud83d\"}}";
         let expected = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\u{fffd}\"}}";
         assert_eq!(read(answer).as_deref(), Ok(expected));

@@ -37,7 +37,7 @@ pub struct JsonRpcMessage {
     members: Map,
     kind: MessageKind,
     /// It arrived as an event of a stream; not part of the message.
-    is_event: bool,
+    is_stream_event: bool,
 }
 
 impl JsonRpcMessage {
@@ -129,23 +129,26 @@ impl JsonRpcMessage {
             },
             (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
         };
-        Ok(Self { members, kind, is_event: false })
+        Ok(Self { members, kind, is_stream_event: false })
     }
 
     /// Creates a request.
     pub fn request(id: &RequestId, method: &str, params: Value) -> Self {
         let message = json!({ "jsonrpc": "2.0", "id": id.to_json(), "method": method, "params": params });
-        Self::made(message, MessageKind::Request(id.clone()))
+        Self::from_parts(message, MessageKind::Request(id.clone()))
     }
 
     /// Creates a notification.
     pub fn notification(method: &str, params: Value) -> Self {
-        Self::made(json!({ "jsonrpc": "2.0", "method": method, "params": params }), MessageKind::Notification)
+        Self::from_parts(
+            json!({ "jsonrpc": "2.0", "method": method, "params": params }),
+            MessageKind::Notification,
+        )
     }
 
     /// Creates a response with a result.
     pub fn response(id: &RequestId, result: Value) -> Self {
-        Self::made(
+        Self::from_parts(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }),
             MessageKind::Response(id.clone()),
         )
@@ -158,35 +161,35 @@ impl JsonRpcMessage {
             error.insert("data".to_owned(), data);
         }
         let kind = id.map_or(MessageKind::UnidentifiedError, |id| MessageKind::Response(id.clone()));
-        Self::made(json!({ "jsonrpc": "2.0", "id": id.map(RequestId::to_json), "error": error }), kind)
+        Self::from_parts(json!({ "jsonrpc": "2.0", "id": id.map(RequestId::to_json), "error": error }), kind)
     }
 
     /// Creates a response with an existing error object.
     pub fn error_response_from(id: &RequestId, error: Value) -> Self {
-        Self::made(
+        Self::from_parts(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }),
             MessageKind::Response(id.clone()),
         )
     }
 
-    fn made(message: Value, kind: MessageKind) -> Self {
+    fn from_parts(message: Value, kind: MessageKind) -> Self {
         let members = match message {
             Value::Object(members) => members,
             _ => Map::new(),
         };
-        Self { members, kind, is_event: false }
+        Self { members, kind, is_stream_event: false }
     }
 
     /// Marks the message as an event of a stream.
     #[must_use]
     pub(super) fn into_stream_event(mut self) -> Self {
-        self.is_event = true;
+        self.is_stream_event = true;
         self
     }
 
     /// Whether its server sent it as an event of a stream. Clients receive it in the same form.
     pub(super) fn is_stream_event(&self) -> bool {
-        self.is_event
+        self.is_stream_event
     }
 
     /// Its kind.
@@ -334,7 +337,7 @@ mod tests {
     #[test]
     fn writes_messages_as_they_were_read() {
         let text = r#"{"jsonrpc":"2.0","x":1.50,"id":"a","method":"m","params":{"b":1e400,"a":12345678901234567890}}"#;
-        assert_eq!(JsonRpcMessage::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(text));
+        assert_eq!(JsonRpcMessage::parse(text).map(|message| message.to_string()).as_deref(), Ok(text));
     }
 
     #[test]
@@ -342,7 +345,7 @@ mod tests {
         let text =
             r#"{"jsonrpc":"2.0","id":1,"result":{"a":"hello \ud83d","\uDC00":"\\ud83d \ud83d\ude00"}}"#;
         let read = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"hello \u{fffd}\",\"\u{fffd}\":\"\\\\ud83d \u{1f600}\"}}";
-        assert_eq!(JsonRpcMessage::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(read));
+        assert_eq!(JsonRpcMessage::parse(text).map(|message| message.to_string()).as_deref(), Ok(read));
         let doubled = r#"{"jsonrpc":"2.0","id":1,"result":{"\ud800":1,"\udc00":2}}"#;
         assert!(JsonRpcMessage::parse(doubled).is_err_and(|why| why.message.contains("duplicate key")));
     }

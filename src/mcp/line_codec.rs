@@ -6,14 +6,14 @@ use tokio::sync::mpsc;
 use super::jsonrpc::JsonRpcMessage;
 
 /// Queued messages are batched into writes of about this many bytes.
-const TOGETHER: usize = 64 << 10;
+const WRITE_BATCH_SIZE: usize = 64 << 10;
 
 /// The result of reading one line.
 pub(super) enum Line {
     /// One line, without its end. Empty lines are skipped.
     Text(String),
     /// A line that is not UTF-8: the problem, and the text with replacement characters.
-    Unreadable { why: String, text: String },
+    NotUtf8 { why: String, text: String },
     /// A line that is too long; it is skipped.
     TooLong(String),
     /// The end of the input.
@@ -81,7 +81,7 @@ pub(super) async fn write_messages(
 ) {
     while let Some(first) = outgoing.recv().await {
         let mut text = first.to_line();
-        while text.len() < TOGETHER
+        while text.len() < WRITE_BATCH_SIZE
             && let Ok(next) = outgoing.try_recv()
         {
             text.push_str(&next.to_line());
@@ -95,7 +95,7 @@ pub(super) async fn write_messages(
 fn text(line: Vec<u8>) -> Line {
     match String::from_utf8(line) {
         Ok(text) => Line::Text(text),
-        Err(error) => Line::Unreadable {
+        Err(error) => Line::NotUtf8 {
             why: "a message is not UTF-8".to_owned(),
             text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
         },
@@ -112,7 +112,7 @@ mod tests {
         loop {
             match lines.next().await {
                 Line::Text(text) => read.push(text),
-                Line::Unreadable { why, .. } | Line::TooLong(why) => read.push(format!("! {why}")),
+                Line::NotUtf8 { why, .. } | Line::TooLong(why) => read.push(format!("! {why}")),
                 Line::End => return read,
             }
         }

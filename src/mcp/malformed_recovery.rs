@@ -11,22 +11,22 @@ use crate::json::Value;
 ///
 /// Looks only at the members of the message itself. A message with a method answers nothing.
 pub(super) fn recover_response_ids(text: &str) -> Vec<RequestId> {
-    messages(text).into_iter().flat_map(PartialMessage::answers).collect()
+    scan_messages(text).into_iter().flat_map(PartialMessage::response_ids).collect()
 }
 
 /// The id of the request that malformed text was meant to be. Returns `None` unless it is unambiguous: one message with a method, and one
 /// member that any parser could read as its id.
 pub(super) fn recover_request_id(text: &str) -> Option<RequestId> {
-    let [message] = <[PartialMessage; 1]>::try_from(messages(text)).ok()?;
+    let [message] = <[PartialMessage; 1]>::try_from(scan_messages(text)).ok()?;
     // Invalid UTF-8 was replaced by this character.
-    message.asks().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
+    message.request_id().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
 }
 
 fn is_batch(text: &str) -> bool {
     text.trim_start().starts_with('[')
 }
 
-fn messages(text: &str) -> Vec<PartialMessage> {
+fn scan_messages(text: &str) -> Vec<PartialMessage> {
     let mut messages = Vec::new();
     let mut message = PartialMessage::default();
     let outermost = if is_batch(text) { 2 } else { 1 };
@@ -36,7 +36,7 @@ fn messages(text: &str) -> Vec<PartialMessage> {
         let is_id = depth == outermost && key.as_deref() == Some(ID);
         match c {
             '{' | '[' => {
-                message.is_odd |= is_id;
+                message.is_ambiguous |= is_id;
                 depth += 1;
             }
             '}' | ']' => {
@@ -50,22 +50,22 @@ fn messages(text: &str) -> Vec<PartialMessage> {
             '"' => {
                 let string = text.get(at..skip_string(&mut chars, text.len())).unwrap_or_default();
                 if is_id {
-                    message.ids.extend(id(string));
+                    message.ids.extend(parse_id(string));
                 } else if depth == outermost && key.is_none() {
-                    key = name(string);
-                    message.note(key.as_deref());
+                    key = member_name(string);
+                    message.add_member(key.as_deref());
                 }
             }
             '-' | '0'..='9' if is_id => {
                 while chars.next_if(|(_, c)| c.is_ascii_alphanumeric() || ".+-".contains(*c)).is_some() {}
                 // A number at the end of the text may be truncated.
                 if let Some((end, _)) = chars.peek() {
-                    message.ids.extend(id(text.get(at..*end).unwrap_or_default()));
+                    message.ids.extend(parse_id(text.get(at..*end).unwrap_or_default()));
                 }
             }
             // Some parsers read these as the start of a comment or a string, which can contain anything.
-            '/' | '#' | '\'' | '`' => message.is_odd = true,
-            _ => message.is_odd |= is_id && c != ':' && !c.is_ascii_whitespace(),
+            '/' | '#' | '\'' | '`' => message.is_ambiguous = true,
+            _ => message.is_ambiguous |= is_id && c != ':' && !c.is_ascii_whitespace(),
         }
     }
     if depth >= outermost {
@@ -85,20 +85,20 @@ struct PartialMessage {
     has_method: bool,
     has_result_or_error: bool,
     /// Parsers may disagree on where its members begin and end.
-    is_odd: bool,
+    is_ambiguous: bool,
     /// It is not truncated.
     is_complete: bool,
 }
 
 impl PartialMessage {
-    fn note(&mut self, key: Option<&str>) {
+    fn add_member(&mut self, key: Option<&str>) {
         self.id_members += usize::from(key.is_some_and(|key| method::plain(key).eq(method::plain(ID))));
         self.has_method |= key == Some("method");
         self.has_result_or_error |= matches!(key, Some("result" | "error"));
     }
 
     /// The ids that it answers. A truncated message without a result may be a request.
-    fn answers(self) -> Vec<RequestId> {
+    fn response_ids(self) -> Vec<RequestId> {
         match !self.has_method && (self.is_complete || self.has_result_or_error) {
             true => self.ids,
             false => Vec::new(),
@@ -106,15 +106,16 @@ impl PartialMessage {
     }
 
     /// The id that it requests under, if it is unambiguous.
-    fn asks(self) -> Option<RequestId> {
-        let is_sure = self.has_method && !self.has_result_or_error && self.id_members == 1 && !self.is_odd;
+    fn request_id(self) -> Option<RequestId> {
+        let is_sure =
+            self.has_method && !self.has_result_or_error && self.id_members == 1 && !self.is_ambiguous;
         let [id] = <[RequestId; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
         Some(id)
     }
 }
 
 /// The name of a member, with escapes decoded.
-fn name(string: &str) -> Option<String> {
+fn member_name(string: &str) -> Option<String> {
     let plain = || Some(string.strip_prefix('"')?.strip_suffix('"')?.to_owned());
     crate::json::from_str(string).ok().or_else(plain)
 }
@@ -131,7 +132,7 @@ fn skip_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
     chars.peek().map_or(length, |(end, _)| *end)
 }
 
-fn id(text: &str) -> Option<RequestId> {
+fn parse_id(text: &str) -> Option<RequestId> {
     RequestId::from_value(&crate::json::from_str::<Value>(text).ok()?)
 }
 

@@ -22,6 +22,8 @@ pub(super) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersi
 pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The request that subscribes to changes while it is open, since 2026-07-28.
 pub(super) const LISTEN: &str = "subscriptions/listen";
+/// The request that lists tasks, without their results.
+pub(super) const TASKS_LIST: &str = "tasks/list";
 /// The notification that cancels a request.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
 /// The notification that the list of tools has changed.

@@ -22,6 +22,9 @@ mod identity;
 mod tool_inventory;
 mod line_codec;
 mod connection;
+mod continuations;
+mod routes;
+mod tool_cache;
 mod tool_list;
 mod multiplexing;
 mod method;
@@ -36,8 +39,8 @@ mod tasks;
 mod malformed_recovery;
 mod http_upstream;
 
-pub use call_result::{OUTCOME, QUARANTINED};
-pub use child_supervision::exec_server;
+pub use call_result::{OUTCOME_META_KEY, QUARANTINED};
+pub use child_supervision::{SupervisionError, exec_server};
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
 pub use connection::ClientContext;
 pub use description_scan::{DescriptionFinding, scan_description};
@@ -52,4 +55,4 @@ pub use pins::{
 pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;
 pub use tool_inventory::ToolInventory;
-pub use upstream_server::{ServerSpec, Transport};
+pub use upstream_server::{ServerSpec, Transport, UpstreamError};

@@ -1,168 +1,107 @@
 //! Multiplexing of several servers behind one connection: merges their lists and handshakes, and routes requests by name prefix.
 
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::Poll;
-use std::time::Duration;
-
-use super::connection::ClientConnection;
+use super::connection::{ClientConnection, Upstream};
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
-use super::method;
+use super::routes::{ListKind, Route};
 use super::tool_list;
-use super::upstream_server::ConnectionClosed;
-use crate::host::BoxFuture;
+use super::upstream_server::UpstreamError;
 use crate::json::{Map, Value, json};
 
-/// Timeout of each server for a request to all servers; then the merged response omits it.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Timeout of a server that did not answer in time before, and has sent nothing since.
-const SILENT_SERVER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Timeout for sending cancellations.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of pages of one list.
 const MAX_PAGES: usize = 100;
 
-/// The lists that are merged: method and list member.
-const LISTS: [(&str, &str); 4] = [
-    (method::TOOLS_LIST, "tools"),
-    ("prompts/list", "prompts"),
-    ("resources/list", "resources"),
-    ("resources/templates/list", "resourceTemplates"),
-];
+/// The responses of all servers, in their order.
+type Responses<'s> = Vec<(&'s Upstream, Result<JsonRpcMessage, UpstreamError>)>;
 
 /// Answers a request that is for all servers, or for the one that it names.
 pub(super) async fn handle_request(
-    link: &Arc<ClientConnection>,
-    frame: JsonRpcMessage,
+    connection: &ClientConnection,
+    route: Route,
+    message: JsonRpcMessage,
     id: &RequestId,
 ) -> JsonRpcMessage {
-    let list = LISTS.iter().find(|(method, _)| *method == frame.method());
-    match (frame.method(), list) {
-        (_, Some((_, member))) => listed(link, &frame, id, member).await,
-        (method::INITIALIZE, _) => greeted(link, &frame, id).await,
-        (method::DISCOVER, _) => discovered(link, &frame, id).await,
-        ("ping", _) => JsonRpcMessage::response(id, json!({})),
-        ("logging/setLevel" | "subscriptions/listen", _) => broadcast(link, &frame, id).await,
-        ("prompts/get", _) => named(link, frame, id, &["name"]).await,
-        ("completion/complete", _) if frame.param("ref").is_some_and(|of| of.get("name").is_some()) => {
-            named(link, frame, id, &["ref", "name"]).await
+    match route {
+        Route::Merge(list) => merge_list(connection, &message, id, list).await,
+        Route::Initialize => merge_initialize(connection, &message, id).await,
+        Route::Discover => merge_discover(connection, &message, id).await,
+        Route::Local => JsonRpcMessage::response(id, json!({})),
+        Route::Broadcast => broadcast(connection, &message, id).await,
+        Route::Subscribe => subscribe(connection, &message, id).await,
+        Route::ByName(path) => route_by_name(connection, message, id, path).await,
+        Route::ByOptionalName(path) if message.param_at(path).is_some() => {
+            route_by_name(connection, message, id, path).await
         }
-        _ => try_each(link, &frame, id).await,
-    }
-}
-
-/// Sends requests to all servers concurrently; returns the results in the order of the servers.
-async fn of_each<'a, T>(link: &ClientConnection, ask: impl Fn(usize) -> BoxFuture<'a, T>) -> Vec<(usize, T)> {
-    let mut asked: Vec<_> = (0..link.gateway.servers.len()).map(|index| (ask(index), None)).collect();
-    poll_fn(|context| {
-        let mut is_over = true;
-        for (asking, came) in asked.iter_mut().filter(|(_, came)| came.is_none()) {
-            match asking.as_mut().poll(context) {
-                Poll::Ready(done) => *came = Some(done),
-                Poll::Pending => is_over = false,
-            }
-        }
-        if is_over { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    asked.into_iter().enumerate().filter_map(|(index, (_, came))| Some((index, came?))).collect()
-}
-
-/// One server's response to a request to all servers.
-async fn request_with_timeout(
-    link: &ClientConnection,
-    index: usize,
-    frame: JsonRpcMessage,
-    id: &RequestId,
-) -> Result<JsonRpcMessage, ConnectionClosed> {
-    let Some(server) = link.server(index) else { return Err(ConnectionClosed("unknown server".to_owned())) };
-    let patience =
-        if server.has_timed_out.load(Ordering::Relaxed) { SILENT_SERVER_TIMEOUT } else { PATIENCE };
-    let answer = link.request_for_client(index, frame, id);
-    match tokio::time::timeout(patience, answer).await {
-        Ok(answer) => answer,
-        Err(_) => {
-            server.has_timed_out.store(true, Ordering::Relaxed);
-            Err(ConnectionClosed("it does not respond".to_owned()))
+        // Tool calls are evaluated before.
+        Route::ByOptionalName(_) | Route::TryEach | Route::ToolCall => {
+            try_each(connection, &message, id).await
         }
     }
 }
 
-/// Cancels the request at all servers that have not answered it.
-async fn cancel_pending(link: &ClientConnection, id: &RequestId) {
-    let _ = tokio::time::timeout(CANCEL_TIMEOUT, link.cancel_pending(id)).await;
-}
-
-/// The responses of all servers, in their order.
-async fn request_all(
-    link: &ClientConnection,
-    frame: &JsonRpcMessage,
-    id: &RequestId,
-) -> Vec<(usize, Result<JsonRpcMessage, ConnectionClosed>)> {
-    if frame.method() == method::LISTEN {
-        // A subscription is answered when it ends.
-        return of_each(link, |index| Box::pin(link.request_for_client(index, frame.clone(), id))).await;
-    }
-    let answers = of_each(link, |index| Box::pin(request_with_timeout(link, index, frame.clone(), id))).await;
-    // The protocol forbids cancelling a handshake.
-    if frame.method() != method::INITIALIZE {
-        cancel_pending(link, id).await;
-    }
-    answers
+/// Sends a request to all servers, and cancels it at those that have not answered in time.
+async fn request_all<'c>(
+    connection: &'c ClientConnection,
+    message: &'c JsonRpcMessage,
+    id: &'c RequestId,
+) -> Responses<'c> {
+    let responses = connection.upstreams.request_all(message, id).await;
+    connection.upstreams.cancel_pending_briefly(id).await;
+    responses
 }
 
 /// The results among all responses. Logs the servers that returned none.
-fn results(
-    link: &ClientConnection,
-    answers: Vec<(usize, Result<JsonRpcMessage, ConnectionClosed>)>,
-) -> Vec<(usize, Value)> {
+fn collect_results(responses: Responses<'_>) -> Vec<(&Upstream, Value)> {
     let mut results = Vec::new();
-    for (index, answer) in answers {
-        let why = match answer {
-            Ok(mut frame) => match frame.result_mut() {
+    for (upstream, response) in responses {
+        let why = match response {
+            Ok(mut response) => match response.result_mut() {
                 Some(result) => {
-                    results.push((index, result.take()));
+                    results.push((upstream, result.take()));
                     continue;
                 }
                 None => "it responds with an error".to_owned(),
             },
-            Err(ConnectionClosed(why)) => why,
+            Err(UpstreamError(why)) => why,
         };
-        link.log_server(index, &format!("omitted from a merged response: {why}"));
+        upstream.log(&format!("omitted from a merged response: {why}"));
     }
     results
 }
 
 /// Merges the handshakes with all servers.
-async fn greeted(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
-    let results = results(link, request_all(link, frame, id).await);
+async fn merge_initialize(
+    connection: &ClientConnection,
+    message: &JsonRpcMessage,
+    id: &RequestId,
+) -> JsonRpcMessage {
+    // The protocol forbids cancelling a handshake.
+    let results = collect_results(connection.upstreams.request_all(message, id).await);
     let versions = results.iter().filter_map(|(_, result)| result.get("protocolVersion")?.as_str());
     let Some(version) = versions.min() else {
-        return JsonRpcMessage::error_response(
-            Some(id),
-            code::INTERNAL_ERROR,
-            "no server accepts the connection",
-            None,
-        );
+        return internal_error(id, "no server accepts the connection");
     };
-    let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": who() });
+    let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": server_info() });
     merge_capabilities(&mut merged, &results);
-    merge_instructions(link, &mut merged, &results);
-    tool_list::declare_list_changed(link, JsonRpcMessage::response(id, merged))
+    merge_instructions(&mut merged, &results);
+    tool_list::declare_list_changed(&connection.gateway, JsonRpcMessage::response(id, merged))
 }
 
 /// Merges the capabilities of all servers. If one of them does not support the protocol version, the client must fall back to the
 /// older handshake.
-async fn discovered(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
-    let answers = request_all(link, frame, id).await;
-    for (index, answer) in &answers {
-        if let Err(ConnectionClosed(why)) = answer {
-            link.log_server(*index, why);
+async fn merge_discover(
+    connection: &ClientConnection,
+    message: &JsonRpcMessage,
+    id: &RequestId,
+) -> JsonRpcMessage {
+    let responses = request_all(connection, message, id).await;
+    for (upstream, response) in &responses {
+        if let Err(UpstreamError(why)) = response {
+            upstream.log(why);
         }
     }
+    let is_result = |response: &Result<JsonRpcMessage, _>| matches!(response, Ok(response) if response.result_value().is_some());
     // A silent server may be waiting for the older handshake.
-    if answers.iter().any(|(_, answer)| !matches!(answer, Ok(frame) if frame.result_value().is_some())) {
+    if !responses.iter().all(|(_, response)| is_result(response)) {
         return JsonRpcMessage::error_response(
             Some(id),
             code::METHOD_NOT_FOUND,
@@ -170,49 +109,44 @@ async fn discovered(link: &ClientConnection, frame: &JsonRpcMessage, id: &Reques
             None,
         );
     }
-    let results = results(link, answers);
+    let results = collect_results(responses);
     let Some((_, first)) = results.first() else {
-        return JsonRpcMessage::error_response(
-            Some(id),
-            code::INTERNAL_ERROR,
-            "the gateway has no servers",
-            None,
-        );
+        return internal_error(id, "the gateway has no servers");
     };
     let mut merged = first.clone();
-    let known_by_all = |version: &Value| {
+    let is_supported_by_all = |version: &Value| {
         results.iter().all(|(_, result)| {
             let versions = result.get("supportedVersions").and_then(Value::as_array);
             versions.is_some_and(|versions| versions.contains(version))
         })
     };
     if let Some(Value::Array(versions)) = merged.get_mut("supportedVersions") {
-        versions.retain(known_by_all);
+        versions.retain(is_supported_by_all);
     }
     merge_capabilities(&mut merged, &results);
-    merge_instructions(link, &mut merged, &results);
+    merge_instructions(&mut merged, &results);
     if let Some(meta) = merged.get_mut("_meta").and_then(Value::as_object_mut) {
-        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), who());
+        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), server_info());
     }
     if merged.get("serverInfo").is_some() {
-        set(&mut merged, "serverInfo", who());
+        set_member(&mut merged, "serverInfo", server_info());
     }
     merge_caching(&mut merged, &results);
-    tool_list::declare_list_changed(link, JsonRpcMessage::response(id, merged))
+    tool_list::declare_list_changed(&connection.gateway, JsonRpcMessage::response(id, merged))
 }
 
-fn who() -> Value {
+fn server_info() -> Value {
     json!({ "name": "callgate", "version": env!("CARGO_PKG_VERSION") })
 }
 
-fn set(value: &mut Value, name: &str, member: Value) {
+fn set_member(value: &mut Value, name: &str, member: Value) {
     if let Some(members) = value.as_object_mut() {
         members.insert(name.to_owned(), member);
     }
 }
 
 /// Sets the union of all servers' capabilities.
-fn merge_capabilities(merged: &mut Value, results: &[(usize, Value)]) {
+fn merge_capabilities(merged: &mut Value, results: &[(&Upstream, Value)]) {
     let mut capabilities = Map::new();
     for (_, result) in results {
         for (name, capability) in result.get("capabilities").and_then(Value::as_object).into_iter().flatten()
@@ -224,45 +158,40 @@ fn merge_capabilities(merged: &mut Value, results: &[(usize, Value)]) {
             }
         }
     }
-    set(merged, "capabilities", Value::Object(capabilities));
+    set_member(merged, "capabilities", Value::Object(capabilities));
 }
 
-fn merge_instructions(link: &ClientConnection, merged: &mut Value, results: &[(usize, Value)]) {
-    let texts = results.iter().filter_map(|(index, result)| {
+fn merge_instructions(merged: &mut Value, results: &[(&Upstream, Value)]) {
+    let texts = results.iter().filter_map(|(upstream, result)| {
         let text = result.get("instructions")?.as_str()?;
-        Some(format!("{}:\n{text}", link.server(*index)?.spec.name))
+        Some(format!("{}:\n{text}", upstream.name()))
     });
     let texts: Vec<String> = texts.collect();
     if !texts.is_empty() {
-        set(merged, "instructions", texts.join("\n\n").into());
+        set_member(merged, "instructions", texts.join("\n\n").into());
     }
 }
 
 /// Sets the shortest lifetime of all parts, and makes the merged result private if one part is.
-fn merge_caching(merged: &mut Value, results: &[(usize, Value)]) {
-    let lasts = results.iter().filter_map(|(_, result)| result.get("ttlMs")?.as_u64()).min();
-    if let Some(lasts) = lasts {
-        set(merged, "ttlMs", lasts.into());
+fn merge_caching(merged: &mut Value, results: &[(&Upstream, Value)]) {
+    let lifetime = results.iter().filter_map(|(_, result)| result.get("ttlMs")?.as_u64()).min();
+    if let Some(lifetime) = lifetime {
+        set_member(merged, "ttlMs", lifetime.into());
     }
     if results.iter().any(|(_, result)| result.get("cacheScope").is_some_and(|scope| scope == "private")) {
-        set(merged, "cacheScope", "private".into());
+        set_member(merged, "cacheScope", "private".into());
     }
 }
 
 /// The pages of one server's list; empty if the server does not support the method.
-async fn pages(
-    link: &ClientConnection,
-    index: usize,
-    mut asked: JsonRpcMessage,
-    id: &RequestId,
-) -> Vec<JsonRpcMessage> {
+async fn list_pages(upstream: &Upstream, mut message: JsonRpcMessage, id: &RequestId) -> Vec<JsonRpcMessage> {
     let mut pages = Vec::new();
-    asked.take_param("cursor");
+    message.take_param("cursor");
     for _ in 0..MAX_PAGES {
-        let page = match request_with_timeout(link, index, asked.clone(), id).await {
+        let page = match upstream.request_with_timeout(message.clone(), id).await {
             Ok(page) => page,
-            Err(ConnectionClosed(why)) => {
-                link.log_server(index, &format!("omitted from a merged response: {why}"));
+            Err(UpstreamError(why)) => {
+                upstream.log(&format!("omitted from a merged response: {why}"));
                 break;
             }
         };
@@ -270,7 +199,7 @@ async fn pages(
         let next = result.get("nextCursor").cloned();
         pages.push(page);
         match next {
-            Some(cursor) => asked.set_param("cursor", cursor),
+            Some(cursor) => message.set_param("cursor", cursor),
             None => break,
         }
     }
@@ -278,95 +207,111 @@ async fn pages(
 }
 
 /// Merges the lists of all servers, in the order of the servers.
-async fn listed(
-    link: &ClientConnection,
-    frame: &JsonRpcMessage,
+async fn merge_list(
+    connection: &ClientConnection,
+    message: &JsonRpcMessage,
     id: &RequestId,
-    member: &str,
+    list: ListKind,
 ) -> JsonRpcMessage {
-    let lists = of_each(link, |index| Box::pin(pages(link, index, frame.clone(), id))).await;
-    cancel_pending(link, id).await;
+    let upstreams = &connection.upstreams;
+    let lists = upstreams.for_each(|upstream| Box::pin(list_pages(upstream, message.clone(), id))).await;
+    upstreams.cancel_pending_briefly(id).await;
     let (mut items, mut parts) = (Vec::new(), Vec::new());
-    for (index, pages) in lists {
+    for (upstream, pages) in lists {
         for mut page in pages {
-            if frame.method() == method::TOOLS_LIST {
-                page = tool_list::filter_tools(link, index, page);
+            if list == ListKind::Tools {
+                page = tool_list::filter_tools(connection, upstream, page);
             }
             let Some(result) = page.result_mut() else { continue };
-            if let Some(Value::Array(list)) = result.get_mut(member) {
-                if member == "prompts" {
-                    link.prefix_names(index, list);
+            if let Some(Value::Array(page_items)) = result.get_mut(list.member()) {
+                if list == ListKind::Prompts {
+                    upstream.prefix_names(page_items);
                 }
-                items.append(list);
+                items.append(page_items);
             }
-            parts.push((index, result.take()));
+            parts.push((upstream, result.take()));
         }
     }
     let mut merged = parts.first().map(|(_, result)| result.clone()).unwrap_or_else(|| json!({}));
     if let Some(members) = merged.as_object_mut() {
         members.remove("nextCursor");
     }
-    set(&mut merged, member, Value::Array(items));
+    set_member(&mut merged, list.member(), Value::Array(items));
     merge_caching(&mut merged, &parts);
     JsonRpcMessage::response(id, merged)
 }
 
 /// Sends a request to all servers; returns the first result.
-async fn broadcast(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
-    let answers = request_all(link, frame, id).await;
-    let answers: Vec<JsonRpcMessage> = answers.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
-    let result = answers.iter().position(|answer| answer.result_value().is_some());
-    match answers.into_iter().nth(result.unwrap_or(0)) {
-        Some(answer) => answer,
-        None => JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, "no server responds", None),
-    }
+async fn broadcast(
+    connection: &ClientConnection,
+    message: &JsonRpcMessage,
+    id: &RequestId,
+) -> JsonRpcMessage {
+    first_result(request_all(connection, message, id).await, id)
+}
+
+/// As [`broadcast`], without a timeout.
+async fn subscribe(
+    connection: &ClientConnection,
+    message: &JsonRpcMessage,
+    id: &RequestId,
+) -> JsonRpcMessage {
+    let upstreams = &connection.upstreams;
+    let responses =
+        upstreams.for_each(|upstream| Box::pin(upstream.request_for_client(message.clone(), id))).await;
+    first_result(responses, id)
+}
+
+/// The first result or, if there is none, the first error.
+fn first_result(responses: Responses<'_>, id: &RequestId) -> JsonRpcMessage {
+    let responses: Vec<JsonRpcMessage> =
+        responses.into_iter().filter_map(|(_, response)| response.ok()).collect();
+    let result = responses.iter().position(|response| response.result_value().is_some());
+    let response = responses.into_iter().nth(result.unwrap_or(0));
+    response.unwrap_or_else(|| internal_error(id, "no server responds"))
 }
 
 /// Routes a request to the server of a prefixed name, with the prefix removed.
-async fn named(
-    link: &ClientConnection,
-    mut frame: JsonRpcMessage,
+async fn route_by_name(
+    connection: &ClientConnection,
+    mut message: JsonRpcMessage,
     id: &RequestId,
-    place: &[&str],
+    path: &[&str],
 ) -> JsonRpcMessage {
-    let found = frame.param_at(place).and_then(Value::as_str).and_then(|name| {
-        let (index, own) = link.route(name)?;
-        Some((index, own.to_owned()))
+    let route = message.param_at(path).and_then(Value::as_str).and_then(|name| {
+        let (upstream, own_name) = connection.upstreams.route(name)?;
+        Some((upstream, own_name.to_owned()))
     });
-    let Some((index, own)) = found else {
-        return JsonRpcMessage::error_response(
-            Some(id),
-            code::INVALID_PARAMS,
-            "no server matches this name",
-            None,
-        );
+    let Some((upstream, own_name)) = route else {
+        let why = "no server matches this name";
+        return JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, why, None);
     };
-    frame.set_param_at(place, own.into());
-    match link.request_for_client(index, frame, id).await {
-        Ok(answer) => answer,
-        Err(ConnectionClosed(why)) => {
-            JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, &why, None)
-        }
+    message.set_param_at(path, own_name.into());
+    match upstream.request_for_client(message, id).await {
+        Ok(response) => response,
+        Err(UpstreamError(why)) => internal_error(id, &why),
     }
 }
 
-/// Tries the servers in turn until one returns a result: for resources by URI, tasks by id and unknown methods.
-async fn try_each(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
-    let mut refused = None;
-    for index in 0..link.gateway.servers.len() {
-        match link.request_for_client(index, frame.clone(), id).await {
-            Ok(answer) if answer.result_value().is_some() => return answer,
-            Ok(answer) => {
-                let unknown = answer.error_value().and_then(|error| error.get("code")?.as_i64());
+/// Tries the servers in turn until one returns a result.
+async fn try_each(connection: &ClientConnection, message: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
+    let mut error_response = None;
+    for upstream in connection.upstreams.as_slice() {
+        match upstream.request_for_client(message.clone(), id).await {
+            Ok(response) if response.result_value().is_some() => return response,
+            Ok(response) => {
+                let error_code = response.error_value().and_then(|error| error.get("code")?.as_i64());
                 // The error of a server that supports the method is more useful than that of one that does not.
-                if refused.is_none() || unknown != Some(code::METHOD_NOT_FOUND) {
-                    refused = Some(answer);
+                if error_response.is_none() || error_code != Some(code::METHOD_NOT_FOUND) {
+                    error_response = Some(response);
                 }
             }
-            Err(ConnectionClosed(why)) => link.log_server(index, &why),
+            Err(UpstreamError(why)) => upstream.log(&why),
         }
     }
-    refused.unwrap_or_else(|| {
-        JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, "no server responds", None)
-    })
+    error_response.unwrap_or_else(|| internal_error(id, "no server responds"))
+}
+
+fn internal_error(id: &RequestId, why: &str) -> JsonRpcMessage {
+    JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, None)
 }

@@ -18,7 +18,7 @@ pub(super) enum ClientPrompt {
     /// It can't ask, or must not: it does not authenticate who answers.
     NotAsked,
     /// It was asked, and nobody answered.
-    Silent,
+    Unanswered,
 }
 
 /// The message for the agent. `is_answerable`: people can answer outside the client.
@@ -33,7 +33,7 @@ pub(super) fn agent_message(
         (true, _) => {
             "Once it is approved, make the same call with the same arguments again; until then it stays pending."
         }
-        (false, ClientPrompt::Silent) => {
+        (false, ClientPrompt::Unanswered) => {
             "Nobody answered the approval request. The same call with the same arguments asks again."
         }
         (false, ClientPrompt::NotAsked) => {
@@ -45,7 +45,7 @@ pub(super) fn agent_message(
 
 /// The approvers that each policy requires.
 fn approvers(askers: &[ApprovalRequirement]) -> String {
-    let mut demands: Vec<String> = askers.iter().map(demand).collect();
+    let mut demands: Vec<String> = askers.iter().map(approvers_of).collect();
     demands.sort_unstable();
     demands.dedup();
     match demands.is_empty() {
@@ -54,7 +54,7 @@ fn approvers(askers: &[ApprovalRequirement]) -> String {
     }
 }
 
-fn demand(asker: &ApprovalRequirement) -> String {
+fn approvers_of(asker: &ApprovalRequirement) -> String {
     let names = asker.approvers.iter().map(|name| escape_controls(name)).collect::<Vec<_>>().join(" or ");
     match (names.as_str(), asker.quorum) {
         ("", 0 | 1) => "a person".to_owned(),
@@ -67,7 +67,7 @@ fn demand(asker: &ApprovalRequirement) -> String {
 impl Gateway {
     /// Reports a new question to the operator, with the commands that answer it.
     pub(super) fn log_pending(&self, request: &ApprovalRequest) {
-        let Some(state) = &self.answered_in else { return };
+        let Some(state) = &self.approval_state else { return };
         let mut message =
             format!("{} is pending: `{}`", request.approval_id, escape_controls(&request.tool_name));
         if let Some(server) = &request.server {

@@ -173,11 +173,11 @@ impl LockFile {
         let path = path.to_owned();
         let Some(signature) = &file.signature else { return Err(LockFileError::Unsigned(path)) };
         match signers.verify(&file.signed_content(), signature) {
-            Verification::Signed => Ok(file),
+            Verification::Valid => Ok(file),
             Verification::UnknownSigner => {
                 Err(LockFileError::UnknownSigner { path, key: signature.key().to_owned() })
             }
-            Verification::Broken => Err(LockFileError::BrokenSignature(path)),
+            Verification::Invalid => Err(LockFileError::BrokenSignature(path)),
         }
     }
 

@@ -6,13 +6,13 @@
 use crate::json::{self, Value, json};
 
 /// Length of the readable part of a name.
-const LABEL: usize = 24;
+const LABEL_LENGTH: usize = 24;
 
 /// What distinguishes clients without a principal.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ClientSource<'a> {
     /// The single client on stdin, in the session that the operator named.
-    Lines { session: Option<&'a str> },
+    Stdio { session: Option<&'a str> },
     /// A client over HTTP, in the caller's session that its requests name.
     Http { session: Option<&'a str> },
 }
@@ -26,14 +26,14 @@ pub(super) fn name(context: &Value, unnamed: ClientSource<'_>) -> String {
             (principal.as_str().unwrap_or("principal"), identity)
         }
         None => match unnamed {
-            ClientSource::Lines { session } => {
+            ClientSource::Stdio { session } => {
                 (session.unwrap_or("stdio"), json!(["stdio", context, session]))
             }
             ClientSource::Http { session } => (session.unwrap_or("http"), json!(["http", context, session])),
         },
     };
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '@');
-    let label: String = label.chars().filter(is_plain).take(LABEL).collect();
+    let label: String = label.chars().filter(is_plain).take(LABEL_LENGTH).collect();
     let digest: String = json::digest(&identity).to_string().chars().take(32).collect();
     format!("{label}-{digest}")
 }
@@ -42,7 +42,7 @@ pub(super) fn name(context: &Value, unnamed: ClientSource<'_>) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: ClientSource<'_> = ClientSource::Lines { session: None };
+    const PLAIN: ClientSource<'_> = ClientSource::Stdio { session: None };
 
     #[test]
     fn a_principal_is_the_same_requester_on_every_transport() {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn different_clients_are_different_requesters() {
-        let named = ClientSource::Lines { session: Some("s") };
+        let named = ClientSource::Stdio { session: Some("s") };
         let http = ClientSource::Http { session: None };
         let http_named = ClientSource::Http { session: Some("s") };
         let context = |text: &str| -> Value { json::parse(text).unwrap() };

@@ -11,13 +11,13 @@ use super::gateway::Gateway;
 use super::jsonrpc::{JsonRpcMessage, MessageError};
 use super::line_codec::{self, Line, LineReader};
 use super::requester::{self, ClientSource};
-use super::upstream_server::ConnectionClosed;
+use super::upstream_server::UpstreamError;
 
 /// How long to wait for unanswered requests after the client has closed its input.
-const LAST_ANSWERS: Duration = Duration::from_secs(4);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Timeout for all servers to end, and then for the client to read the last messages.
-const ENDING: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Gateway {
     /// Serves one client until its input ends; its servers have ended when this returns.
@@ -28,49 +28,48 @@ impl Gateway {
         self: Arc<Self>,
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin + Send + 'static,
-    ) -> Result<(), String> {
-        let (outlet, outgoing) = ClientSender::new();
+    ) -> Result<(), UpstreamError> {
+        let (sender, outgoing) = ClientSender::new();
         let mut writer = tokio::spawn(line_codec::write_messages(to, outgoing));
-        let unnamed = ClientSource::Lines { session: self.session.as_deref() };
-        let who = ClientContext {
+        let unnamed = ClientSource::Stdio { session: self.session.as_deref() };
+        let client = ClientContext {
             requester: requester::name(&self.context, unnamed),
             context: self.context.clone(),
             session: self.session.clone(),
         };
-        let link =
-            ClientConnection::open(&self, &who, outlet.clone()).map_err(|ConnectionClosed(why)| why)?;
+        let connection = ClientConnection::open(&self, &client, sender.clone())?;
         let mut lines = LineReader::new(BufReader::with_capacity(64 << 10, from), self.max_message_size);
         loop {
             match lines.next().await {
                 Line::Text(text) => match JsonRpcMessage::parse(&text) {
-                    Ok(frame) => link.handle_client_message(frame, &outlet).await,
-                    Err(why) => outlet.send(why.to_response()).await,
+                    Ok(message) => connection.handle_client_message(message, &sender).await,
+                    Err(why) => sender.send(why.to_response()).await,
                 },
-                Line::Unreadable { why, text } => {
-                    outlet.send(MessageError::unparsable(&text, why).to_response()).await;
+                Line::NotUtf8 { why, text } => {
+                    sender.send(MessageError::unparsable(&text, why).to_response()).await;
                 }
                 Line::TooLong(why) => {
-                    let answer =
+                    let response =
                         JsonRpcMessage::error_response(None, super::jsonrpc::code::PARSE_ERROR, &why, None);
-                    outlet.send(answer).await;
+                    sender.send(response).await;
                 }
                 Line::End => break,
             }
-            if outlet.is_closed() {
+            if sender.is_closed() {
                 break;
             }
         }
         // Requests before the end are still answered, as without a gateway; requests to the client fail, because no response can arrive.
         let answered = async {
-            while link.is_busy() && !outlet.is_closed() {
-                link.fail_server_requests().await;
-                tokio::time::sleep(LOOK_AGAIN).await;
+            while connection.is_busy() && !sender.is_closed() {
+                connection.fail_server_requests().await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
-        let _ = tokio::time::timeout(ENDING, link.close()).await;
-        drop((link, outlet));
-        if tokio::time::timeout(ENDING, &mut writer).await.is_err() {
+        let _ = tokio::time::timeout(RESPONSE_TIMEOUT, answered).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, connection.close()).await;
+        drop((connection, sender));
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut writer).await.is_err() {
             writer.abort();
         }
         Ok(())

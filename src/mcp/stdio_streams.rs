@@ -19,23 +19,23 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// The process's stdin. Must be called inside a tokio runtime.
 pub fn stdin() -> impl AsyncRead + Unpin + Send + 'static {
     let here = duplicate_pollable(&io::stdin()).and_then(|own| Receiver::from_owned_fd_unchecked(own).ok());
-    here.map_or_else(|| InputStream::Threaded(tokio::io::stdin()), InputStream::Here)
+    here.map_or_else(|| InputStream::Threaded(tokio::io::stdin()), InputStream::Direct)
 }
 
 /// The process's stdout. Must be called inside a tokio runtime.
 pub fn stdout() -> impl AsyncWrite + Unpin + Send + 'static {
     let here = duplicate_pollable(&io::stdout()).and_then(|own| Sender::from_owned_fd_unchecked(own).ok());
-    here.map_or_else(|| OutputStream::Threaded(tokio::io::stdout()), OutputStream::Here)
+    here.map_or_else(|| OutputStream::Threaded(tokio::io::stdout()), OutputStream::Direct)
 }
 
 enum InputStream {
-    Here(Receiver),
+    Direct(Receiver),
     /// A file or a terminal: another thread reads it.
     Threaded(Stdin),
 }
 
 enum OutputStream {
-    Here(Sender),
+    Direct(Sender),
     Threaded(Stdout),
 }
 
@@ -47,7 +47,7 @@ fn duplicate_pollable(stream: &impl AsFd) -> Option<OwnedFd> {
 }
 
 /// Returns `WouldBlock` if the operation would block now.
-fn at_once(stream: &impl AsFd, wanted: PollFlags) -> io::Result<()> {
+fn check_ready(stream: &impl AsFd, wanted: PollFlags) -> io::Result<()> {
     let mut asked = [PollFd::new(stream, wanted)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     match retry_on_intr(|| poll(&mut asked, Some(&now)))? {
@@ -60,7 +60,7 @@ fn read_some(from: &Receiver, context: &mut Context<'_>, buffer: &mut ReadBuf<'_
     loop {
         ready!(from.poll_read_ready(context))?;
         let done = from.try_io(|| {
-            at_once(from, PollFlags::IN)?;
+            check_ready(from, PollFlags::IN)?;
             Ok(retry_on_intr(|| read(from, buffer.initialize_unfilled()))?)
         });
         match done {
@@ -80,7 +80,7 @@ fn write_some(to: &Sender, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::
     loop {
         ready!(to.poll_write_ready(context))?;
         let done = to.try_io(|| {
-            at_once(to, PollFlags::OUT)?;
+            check_ready(to, PollFlags::OUT)?;
             Ok(retry_on_intr(|| write(to, bytes))?)
         });
         match done {
@@ -97,7 +97,7 @@ impl AsyncRead for InputStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Here(from) => read_some(from, context, buffer),
+            Self::Direct(from) => read_some(from, context, buffer),
             Self::Threaded(stdin) => Pin::new(stdin).poll_read(context, buffer),
         }
     }
@@ -106,14 +106,14 @@ impl AsyncRead for InputStream {
 impl AsyncWrite for OutputStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Here(to) => write_some(to, context, bytes),
+            Self::Direct(to) => write_some(to, context, bytes),
             Self::Threaded(stdout) => Pin::new(stdout).poll_write(context, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Here(_) => Poll::Ready(Ok(())),
+            Self::Direct(_) => Poll::Ready(Ok(())),
             Self::Threaded(stdout) => Pin::new(stdout).poll_flush(context),
         }
     }
@@ -136,9 +136,9 @@ mod tests {
         let (from, to) = pipe().expect("a pipe");
         let given = (from.try_clone().expect("a pipe"), to.try_clone().expect("a pipe"));
         let mut input =
-            InputStream::Here(Receiver::from_owned_fd_unchecked(from).expect("it can be waited for"));
+            InputStream::Direct(Receiver::from_owned_fd_unchecked(from).expect("it can be waited for"));
         let mut output =
-            OutputStream::Here(Sender::from_owned_fd_unchecked(to).expect("it can be waited for"));
+            OutputStream::Direct(Sender::from_owned_fd_unchecked(to).expect("it can be waited for"));
         let said: Vec<u8> = (0..1 << 20).map(|number: u32| number.to_le_bytes()[1]).collect();
         let mut heard = vec![0; said.len()];
         // One thread does both, so neither may block it: the data exceeds the capacity of a pipe.

@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::jsonrpc::JsonRpcMessage;
 use super::line_codec::{self, Line, LineReader};
 use super::malformed_recovery;
-use super::upstream_server::{ConnectionClosed, UpstreamEvent, UpstreamEventSender};
+use super::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 
 /// How long a server has to exit after its input is closed, and again after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Capacity of the queue of messages to write.
 const QUEUE_CAPACITY: usize = 256;
 
@@ -35,7 +35,7 @@ pub struct StdioSpec {
 
 /// A running server process.
 pub(super) struct StdioUpstream {
-    to: mpsc::Sender<JsonRpcMessage>,
+    sender: mpsc::Sender<JsonRpcMessage>,
     ended: watch::Receiver<bool>,
     /// Dropping it shuts the server down.
     _keep_alive: oneshot::Sender<Infallible>,
@@ -47,7 +47,7 @@ impl StdioUpstream {
         spec: &StdioSpec,
         events: UpstreamEventSender,
         limit: usize,
-    ) -> Result<Self, ConnectionClosed> {
+    ) -> Result<Self, UpstreamError> {
         let mut command = Command::new(&spec.command);
         command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &spec.cwd {
@@ -59,53 +59,50 @@ impl StdioUpstream {
         command.process_group(0);
         let mut child = command
             .spawn()
-            .map_err(|error| ConnectionClosed(format!("`{}` can't be started: {error}", spec.command)))?;
+            .map_err(|error| UpstreamError(format!("`{}` can't be started: {error}", spec.command)))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(ConnectionClosed(format!(
-                "the stdin and stdout of `{}` can't be opened",
-                spec.command
-            )));
+            return Err(UpstreamError(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
         };
-        let (to, outgoing) = mpsc::channel(QUEUE_CAPACITY);
+        let (sender, outgoing) = mpsc::channel(QUEUE_CAPACITY);
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(line_codec::write_messages(stdin, outgoing));
         let (wanted, unwanted) = oneshot::channel();
         tokio::spawn(async move {
             let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
-            let mut heard = pin!(hear(stdout, &events, limit));
-            let all_heard = tokio::select! {
-                heard = &mut heard => Some(heard),
+            let mut forwarded = pin!(forward_messages(stdout, &events, limit));
+            let forwarded_all = tokio::select! {
+                forwarded = &mut forwarded => Some(forwarded),
                 _ = unwanted => None,
             };
-            let why = match all_heard {
-                Some(Ok(())) => end(&mut child, &group).await,
+            let why = match forwarded_all {
+                Some(Ok(())) => wait_for_exit(&mut child, &group).await,
                 Some(Err(MessageTooLong(why))) => {
                     group.signal(Signal::KILL);
-                    end(&mut child, &group).await;
+                    wait_for_exit(&mut child, &group).await;
                     why
                 }
                 // Reads what it still sends, but not for longer than its shutdown takes.
                 None => {
-                    let mut ending = pin!(end(&mut child, &group));
+                    let mut ending = pin!(wait_for_exit(&mut child, &group));
                     tokio::select! {
-                        _ = &mut heard => ending.await,
+                        _ = &mut forwarded => ending.await,
                         ended = &mut ending => {
                             // Its descendants would keep its output open.
                             group.signal(Signal::KILL);
-                            let _ = tokio::time::timeout(GRACE, heard).await;
+                            let _ = tokio::time::timeout(EXIT_TIMEOUT, forwarded).await;
                             ended
                         }
                     }
                 }
             };
             let _ = tell_ended.send(true);
-            let _ = events.send(UpstreamEvent::Gone(ConnectionClosed(why))).await;
+            let _ = events.send(UpstreamEvent::Closed(UpstreamError(why))).await;
         });
-        Ok(Self { to, ended, _keep_alive: wanted })
+        Ok(Self { sender, ended, _keep_alive: wanted })
     }
 
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
-        self.to.send(frame).await.map_err(|_| ConnectionClosed("it accepts no more messages".to_owned()))
+    pub(super) async fn send(&self, message: JsonRpcMessage) -> Result<(), UpstreamError> {
+        self.sender.send(message).await.map_err(|_| UpstreamError("it accepts no more messages".to_owned()))
     }
 
     /// Closes the server's input after writing all queued messages. The server must then exit, and is killed if it does not.
@@ -118,18 +115,22 @@ impl StdioUpstream {
 struct MessageTooLong(String);
 
 /// Forwards a server's messages as events until its output or the event channel closes.
-async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -> Result<(), MessageTooLong> {
+async fn forward_messages(
+    stdout: ChildStdout,
+    events: &UpstreamEventSender,
+    limit: usize,
+) -> Result<(), MessageTooLong> {
     let mut lines = LineReader::new(BufReader::with_capacity(64 << 10, stdout), limit);
     loop {
         let event = match lines.next().await {
             Line::Text(text) => match JsonRpcMessage::parse(&text) {
-                Ok(frame) => UpstreamEvent::Frame { frame, about: None },
+                Ok(message) => UpstreamEvent::Message { message, about: None },
                 Err(why) => UpstreamEvent::Malformed {
                     why: why.message,
                     answers: malformed_recovery::recover_response_ids(&text),
                 },
             },
-            Line::Unreadable { why, text } => {
+            Line::NotUtf8 { why, text } => {
                 UpstreamEvent::Malformed { why, answers: malformed_recovery::recover_response_ids(&text) }
             }
             Line::TooLong(why) => return Err(MessageTooLong(why)),
@@ -160,9 +161,9 @@ impl Drop for ProcessGroup {
 }
 
 /// Waits for a server to exit, with SIGTERM and then SIGKILL to its group if it does not; returns how it ended.
-async fn end(child: &mut Child, group: &ProcessGroup) -> String {
+async fn wait_for_exit(child: &mut Child, group: &ProcessGroup) -> String {
     for signal in [Signal::TERM, Signal::KILL] {
-        match tokio::time::timeout(GRACE, child.wait()).await {
+        match tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) if status.success() => return "it exited".to_owned(),
             Ok(Ok(status)) => return format!("it ended with {status}"),
             Ok(Err(error)) => return format!("waiting for it failed: {error}"),

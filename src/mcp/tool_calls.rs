@@ -1,22 +1,21 @@
 //! Handles `tools/call`: evaluates the call against the policies, forwards it to its server, and converts the outcome to a response.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod executor;
 
 use tokio::sync::watch;
 
-use super::approval_channels::{self, ApprovalChannel, ApprovedContinuation, ClientReply};
-use super::binary_content::DetachedBinary;
+use self::executor::{CallRequest, UpstreamExecutor};
+use super::approval_channels::{self, ApprovalChannel, ClientReply};
 use super::call_result;
 use super::client_sender::ClientSender;
-use super::connection::{ClientConnection, LATE_RESPONSE_WINDOW};
+use super::connection::{ClientConnection, Upstream};
+use super::continuations::ApprovedContinuation;
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
-use super::pending_messages;
+use super::pending_messages::{self, ClientPrompt};
 use super::pins::PinStatus;
 use super::tool_list;
-use super::upstream_server::ConnectionClosed;
-use crate::call::{Outcome, OutcomeKind, ToolCall};
-use crate::host::{ToolError, ToolExecutor, ToolResponse};
+use crate::call::{OutcomeKind, ToolCall};
 use crate::json::{Map, Value};
 use crate::message::RequestPart;
 use crate::safe_text::escape_controls;
@@ -26,70 +25,141 @@ const MAX_APPROVAL_REQUESTS: usize = 8;
 
 /// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
 pub(super) async fn call_tool(
-    link: &ClientConnection,
-    mut frame: JsonRpcMessage,
+    connection: &ClientConnection,
+    mut message: JsonRpcMessage,
     id: &RequestId,
-    outlet: &ClientSender,
+    sender: &ClientSender,
     cancelled: watch::Receiver<bool>,
 ) -> Option<JsonRpcMessage> {
-    let returned = approval_channels::take_reply(&mut frame);
-    let refused =
-        |message: &str| Some(JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, message, None));
-    let Some(name) = frame.param("name").and_then(Value::as_str) else {
-        return refused("`name` must be a string, the name of a tool");
+    let reply = approval_channels::take_reply(&mut message);
+    let invalid = |why: &str| Some(JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, why, None));
+    let Some(name) = message.param("name").and_then(Value::as_str) else {
+        return invalid("`name` must be a string, the name of a tool");
     };
     if let Some(member) =
-        method::find_ambiguous_member(frame.params().into_iter().flatten(), &["name", "arguments"])
+        method::find_ambiguous_member(message.params().into_iter().flatten(), &["name", "arguments"])
     {
-        return refused(&format!(
+        return invalid(&format!(
             "ambiguous parameter `{}`: some parsers read it as another one",
             escape_controls(member)
         ));
     }
-    let Some((index, tool)) = link.route(name) else {
-        return refused(&format!("unknown tool `{}`", escape_controls(name)));
+    let Some((upstream, tool)) = connection.upstreams.route(name) else {
+        return invalid(&format!("unknown tool `{}`", escape_controls(name)));
     };
-    let Some(server) = link.server(index) else { return refused("unknown server") };
-    tool_list::load_tools(link, index, &frame).await;
+    tool_list::load_tools(&connection.session, upstream, &message).await;
     // A server with lenient name matching would run a tool that policies did not evaluate.
-    if !server.tools.has(tool)
-        && let Some(meant) = server.tools.similar(tool)
+    if !upstream.tools().has(tool)
+        && let Some(meant) = upstream.tools().similar(tool)
     {
-        return refused(&format!(
+        return invalid(&format!(
             "unknown tool `{}`; did you mean `{}`?",
             escape_controls(name),
             escape_controls(&meant)
         ));
     }
-    if let Some(argument) = server.tools.ambiguous_argument(tool, &arguments(&frame)) {
-        return refused(&format!(
+    if let Some(argument) = upstream.tools().ambiguous_argument(tool, &arguments(&message)) {
+        return invalid(&format!(
             "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
             escape_controls(&argument),
             escape_controls(name)
         ));
     }
-    if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&frame, refusal)));
+    if let Some(result) = quarantine_result(connection, upstream, tool) {
+        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&message, result)));
     }
-    let mut call = ToolCall::new(link.new_call_id(), tool, arguments(&frame)).with_server(&server.spec.name);
-    call.context.clone_from(&link.context);
-    let runner =
-        UpstreamExecutor { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
-    let answer = runner.run(call, returned).await;
+    let mut call = ToolCall::new(connection.requests.new_call_id(), tool, arguments(&message))
+        .with_server(upstream.name());
+    call.context.clone_from(&connection.context);
+    let request = CallRequest { message: &message, id, tool };
+    let executor = UpstreamExecutor::new(connection, upstream, request, cancelled);
+    let response = run(&executor, call, &reply, sender).await;
     // The client cancelled the call, and the server did not answer it.
-    if runner.kept().is_given_up {
+    if executor.is_cancelled() {
         return None;
     }
-    link.cancel_pending(id).await;
-    Some(answer)
+    connection.upstreams.cancel_pending(id).await;
+    Some(response)
+}
+
+/// Runs a call to its response, and asks for approvals on the way. `sender`: the queue for messages that belong to the call.
+///
+/// Executions are boxed: their futures are large, and would be copied with each future around them.
+async fn run(
+    executor: &UpstreamExecutor<'_>,
+    mut call: ToolCall,
+    reply: &ClientReply,
+    sender: &ClientSender,
+) -> JsonRpcMessage {
+    let (connection, message) = (executor.connection, executor.request.message);
+    let session = &connection.session;
+    let mut was_asked = false;
+    let mut outcome = match &reply.request {
+        Some(request) => {
+            call.id.clone_from(&request.tool_call_id);
+            Box::pin(session.resume_call(call.clone(), request, &reply.answers, executor)).await
+        }
+        None => Box::pin(session.execute(call.clone(), executor)).await,
+    };
+    for _ in 0..MAX_APPROVAL_REQUESTS {
+        let Some(pending) = outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
+        else {
+            break;
+        };
+        let request = RequestPart::from(&pending);
+        let channel = match session.anyone_may_answer(&request) && !reply.is_dismissed {
+            true => ApprovalChannel::select(message, &connection.client),
+            false => ApprovalChannel::Unavailable,
+        };
+        call.id.clone_from(&pending.tool_call_id);
+        let answer = match channel {
+            ApprovalChannel::InputRequired => match connection.continuations.take(&call, message, &request) {
+                Some(approved) => Some(approved.answer(&request)),
+                None => {
+                    let result = approval_channels::input_required_result(message, &request);
+                    return JsonRpcMessage::response(executor.request.id, result);
+                }
+            },
+            ApprovalChannel::Elicitation => {
+                was_asked = true;
+                approval_channels::elicit(&connection.requests, sender, &request).await
+            }
+            ApprovalChannel::Unavailable => None,
+        };
+        let Some(answer) = answer else { break };
+        outcome = Box::pin(session.resume_call(call.clone(), &request, &[answer], executor)).await;
+    }
+    if let Some(pending) = &outcome.approval {
+        let gateway = &connection.gateway;
+        if !outcome.replayed {
+            gateway.log_pending(pending);
+        }
+        let prompt = match was_asked || reply.is_dismissed {
+            true => ClientPrompt::Unanswered,
+            false => ClientPrompt::NotAsked,
+        };
+        let askers = session.askers(&RequestPart::from(pending)).unwrap_or_default();
+        let is_answerable = gateway.approval_state.is_some();
+        let message =
+            pending_messages::agent_message(&askers, prompt, is_answerable, &outcome.reason.message);
+        outcome.error = Some(message);
+    }
+    let approved = outcome.approved.clone();
+    let response = executor.client_response(&call, outcome);
+    connection.tasks.record(&call, &response);
+    if let Some(approved) = approved.filter(|approved| ApprovedContinuation::is_possible(approved, &response))
+        && let Some(request) = session.question(&approved.approval_id).await
+    {
+        connection.continuations.add(ApprovedContinuation::new(call, request, &response));
+    }
+    response
 }
 
 /// The result of a call whose tool is not reviewed. Returns `None` if the tool is accepted.
-fn quarantined(link: &ClientConnection, index: usize, tool: &str) -> Option<Value> {
-    link.gateway.pins.as_ref()?;
-    let server = link.server(index)?;
-    let described = server.tools.get(tool).unwrap_or_default();
-    let why = match link.gateway.pin_status(&server.spec.name, tool, &described) {
+fn quarantine_result(connection: &ClientConnection, upstream: &Upstream, tool: &str) -> Option<Value> {
+    connection.gateway.pins.as_ref()?;
+    let described = upstream.tools().get(tool).unwrap_or_default();
+    let why = match connection.gateway.pin_status(upstream.name(), tool, &described) {
         PinStatus::Accepted => return None,
         PinStatus::New => "has not been reviewed",
         PinStatus::Changed => "has changed since it was reviewed",
@@ -100,261 +170,9 @@ fn quarantined(link: &ClientConnection, index: usize, tool: &str) -> Option<Valu
 }
 
 /// The arguments as policies see them. Servers treat missing arguments as an empty object.
-fn arguments(frame: &JsonRpcMessage) -> Value {
-    match frame.param("arguments") {
+fn arguments(message: &JsonRpcMessage) -> Value {
+    match message.param("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(arguments) => arguments.clone(),
-    }
-}
-
-/// Executes one call on its server.
-pub(super) struct UpstreamExecutor<'c> {
-    pub(super) link: &'c ClientConnection,
-    index: usize,
-    /// The call as the client sent it.
-    pub(super) frame: &'c JsonRpcMessage,
-    id: &'c RequestId,
-    /// The tool's own name.
-    tool: &'c str,
-    /// The queue for messages that belong to the call.
-    pub(super) outlet: &'c ClientSender,
-    cancelled: watch::Receiver<bool>,
-    kept: Mutex<UpstreamResponse>,
-}
-
-/// The parts of the server's response that policies don't see.
-#[derive(Default)]
-struct UpstreamResponse {
-    /// The last failure: the message that policies saw, and the original response.
-    failure: Option<(String, ToolFailure)>,
-    set_aside: DetachedBinary,
-    /// The server's last response, for its other members and their order.
-    answer: Option<JsonRpcMessage>,
-    /// Its result has a form that the protocol does not define; it is forwarded unchanged.
-    is_odd: bool,
-    /// The client cancelled it, and the server did not answer.
-    is_given_up: bool,
-}
-
-/// The ways in which a server reports the failure of a tool.
-#[derive(Clone)]
-enum ToolFailure {
-    /// A result with `isError`.
-    Result(Value),
-    /// A JSON-RPC error.
-    Error(Value),
-}
-
-impl ToolExecutor for UpstreamExecutor<'_> {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
-        let mut cancelled = self.cancelled.clone();
-        if *cancelled.borrow() {
-            self.kept().is_given_up = true;
-            return Err(ToolError::new("the client cancelled the call").with_kind("cancelled"));
-        }
-        let begun =
-            self.link.start_request_for_client(self.index, self.upstream_request(call), self.id).await;
-        let asked = begun.map_err(|ConnectionClosed(why)| {
-            self.kept().is_given_up = *self.cancelled.borrow();
-            ToolError::new(why).with_kind("unavailable")
-        })?;
-        let given_up = async {
-            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(LATE_RESPONSE_WINDOW).await;
-        };
-        let mut answer = tokio::select! {
-            answer = asked => match answer {
-                Ok(answer) => answer,
-                Err(_) => {
-                    // A cancelled call needs no response about the lost server.
-                    self.kept().is_given_up = *self.cancelled.borrow();
-                    let why = "the connection to the server was lost; the tool may have taken effect";
-                    return Err(ToolError::new(why).with_kind("unavailable"));
-                }
-            },
-            () = given_up => {
-                self.kept().is_given_up = true;
-                return Err(ToolError::new("the client cancelled the call").with_kind("cancelled"));
-            }
-        };
-        let error = answer.take_payload("error");
-        let mut result = answer.take_payload("result").unwrap_or_default();
-        self.kept().answer = Some(answer);
-        if let Some(error) = error {
-            let message =
-                error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
-            let kind = error.get("code").map(|code| format!("rpc{code}"));
-            self.kept().failure = Some((message.clone(), ToolFailure::Error(error)));
-            return Err(ToolError { message, kind });
-        }
-        if result.get("isError") == Some(&Value::Bool(true)) {
-            let message = call_result::text_content(&result);
-            self.kept().failure = Some((message.clone(), ToolFailure::Result(result)));
-            return Err(ToolError::new(message).with_kind("tool_error"));
-        }
-        if result.get("inputRequests").is_some_and(approval_channels::imitates_callgate) {
-            // Only the gateway may ask in its own name.
-            self.link.log_server(
-                self.index,
-                "it imitates an approval request of Callgate; the request is not forwarded",
-            );
-            let why = "the server imitates an approval request of Callgate";
-            return Err(ToolError::new(why).with_kind("imitation"));
-        }
-        self.kept().is_odd = !call_result::is_result(&result);
-        let interim = call_result::is_interim(&result);
-        self.kept().set_aside.detach_from(&mut result);
-        Ok(ToolResponse { interim, ..result.into() })
-    }
-}
-
-impl UpstreamExecutor<'_> {
-    /// Runs the call to its response, and asks for approvals on the way.
-    ///
-    /// Executions are boxed: their futures are large, and would be copied with each future around them.
-    async fn run(&self, mut call: ToolCall, returned: ClientReply) -> JsonRpcMessage {
-        let session = &self.link.session;
-        let mut was_asked = false;
-        let mut outcome = match &returned.question {
-            Some(question) => {
-                call.id.clone_from(&question.tool_call_id);
-                Box::pin(session.resume_call(call.clone(), question, &returned.answers, self)).await
-            }
-            None => Box::pin(session.execute(call.clone(), self)).await,
-        };
-        for _ in 0..MAX_APPROVAL_REQUESTS {
-            let Some(request) =
-                outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
-            else {
-                break;
-            };
-            let question = RequestPart::from(&request);
-            let way = match session.anyone_may_answer(&question) && !returned.is_dismissed {
-                true => ApprovalChannel::select(self.frame, &self.link.client),
-                false => ApprovalChannel::None,
-            };
-            call.id.clone_from(&request.tool_call_id);
-            let answer = match way {
-                ApprovalChannel::Result => match self.link.take_continuation(&call, self.frame, &question) {
-                    Some(going_on) => Some(going_on.answer(&question)),
-                    None => return JsonRpcMessage::response(self.id, self.input_required_result(&question)),
-                },
-                ApprovalChannel::Elicitation => {
-                    was_asked = true;
-                    self.elicit(&question).await
-                }
-                ApprovalChannel::None => None,
-            };
-            let Some(answer) = answer else { break };
-            outcome = Box::pin(session.resume_call(call.clone(), &question, &[answer], self)).await;
-        }
-        if let Some(request) = &outcome.approval {
-            let gateway = &self.link.gateway;
-            if !outcome.replayed {
-                gateway.log_pending(request);
-            }
-            let client = match was_asked || returned.is_dismissed {
-                true => pending_messages::ClientPrompt::Silent,
-                false => pending_messages::ClientPrompt::NotAsked,
-            };
-            let askers = session.askers(&RequestPart::from(request)).unwrap_or_default();
-            let is_answerable = gateway.answered_in.is_some();
-            outcome.error = Some(pending_messages::agent_message(
-                &askers,
-                client,
-                is_answerable,
-                &outcome.reason.message,
-            ));
-        }
-        let approved = outcome.approved.clone();
-        let answer = self.answer(&call, outcome);
-        self.link.tasks.record(&call, &answer);
-        if let Some(approved) =
-            approved.filter(|approved| ApprovedContinuation::is_possible(approved, &answer))
-            && let Some(question) = session.question(&approved.approval_id).await
-        {
-            self.link.add_continuation(ApprovedContinuation::new(call, question, &answer));
-        }
-        answer
-    }
-
-    fn kept(&self) -> MutexGuard<'_, UpstreamResponse> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The call as the server receives it: as the client sent it, with the changes of policies.
-    fn upstream_request(&self, call: &ToolCall) -> JsonRpcMessage {
-        let mut frame = self.frame.clone();
-        if self.frame.param("name").and_then(Value::as_str) != Some(self.tool) {
-            frame.set_param("name", self.tool.into());
-        }
-        if arguments(self.frame) != call.input {
-            frame.set_param("arguments", call.input.clone());
-        }
-        frame
-    }
-
-    /// Converts an outcome to the response for the client.
-    fn answer(&self, call: &ToolCall, outcome: Outcome) -> JsonRpcMessage {
-        let (failure, set_aside, said, is_odd) = {
-            let mut kept = self.kept();
-            let set_aside = std::mem::take(&mut kept.set_aside);
-            (kept.failure.take(), set_aside, kept.answer.take(), kept.is_odd)
-        };
-        let said = said.map(|mut said| {
-            said.extension_members().for_each(|member| self.link.session.redact(call, member));
-            said
-        });
-        let answered = |member: &str, value| match said.clone() {
-            Some(said) => said.with_payload(member, value),
-            None => JsonRpcMessage::response(self.id, value),
-        };
-        match outcome.outcome {
-            OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
-                let output = outcome.output.unwrap_or_default();
-                let mut result = match said {
-                    Some(_) if is_odd => output,
-                    Some(_) => call_result::from_output(output),
-                    // The output comes from a policy or a cache.
-                    None => call_result::adapt_to_protocol(self.frame, call_result::from_output(output)),
-                };
-                set_aside.reattach(&mut result);
-                answered("result", result)
-            }
-            // The server's original error, unless a policy changed it.
-            OutcomeKind::Failed => match failure {
-                Some((message, failure))
-                    if outcome.error.as_deref() == Some(&*self.hidden(call, &message)) =>
-                {
-                    match failure {
-                        ToolFailure::Result(mut result) => {
-                            self.link.session.redact(call, &mut result);
-                            answered("result", result)
-                        }
-                        ToolFailure::Error(mut error) => {
-                            self.link.session.redact(call, &mut error);
-                            answered("error", error)
-                        }
-                    }
-                }
-                _ => self.refusal(&outcome),
-            },
-            _ => self.refusal(&outcome),
-        }
-    }
-
-    fn refusal(&self, outcome: &Outcome) -> JsonRpcMessage {
-        JsonRpcMessage::response(
-            self.id,
-            call_result::adapt_to_protocol(self.frame, call_result::from_rejection(outcome)),
-        )
-    }
-
-    fn hidden(&self, call: &ToolCall, text: &str) -> String {
-        let mut value = Value::from(text);
-        self.link.session.redact(call, &mut value);
-        value.as_str().unwrap_or_default().to_owned()
     }
 }

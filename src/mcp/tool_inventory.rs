@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client_sender::ClientSender;
-use super::connection::{ClientConnection, ClientContext};
+use super::connection::{ClientConnection, ClientContext, Upstream};
 use super::gateway::Gateway;
 use super::jsonrpc::{JsonRpcMessage, RequestId};
 use super::method;
 use super::tool_list;
-use super::upstream_server::ConnectionClosed;
+use super::upstream_server::UpstreamError;
 use crate::json::{Value, json};
 
 /// The protocol version for servers that don't support 2026-07-28.
@@ -19,7 +19,7 @@ const MODERN_VERSION: &str = "2026-07-28";
 /// Some servers don't answer unknown methods. One that is silent for this long gets the older handshake.
 const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a server has to list its tools; its package may have to be installed first.
-const PATIENCE: Duration = Duration::from_secs(300);
+const LIST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A server and its current tools.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,63 +35,62 @@ impl Gateway {
     ///
     /// # Errors
     /// A server can't be started, or does not list its tools.
-    pub async fn list_tools(self: &Arc<Self>) -> Result<Vec<ToolInventory>, String> {
+    pub async fn list_tools(self: &Arc<Self>) -> Result<Vec<ToolInventory>, UpstreamError> {
         // Messages from servers to the client are dropped: there is no client.
-        let (outlet, _) = ClientSender::lossy();
-        let link = ClientConnection::open(self, &ClientContext::default(), outlet.clone())
-            .map_err(|ConnectionClosed(why)| why)?;
-        let mut inspected = Vec::new();
-        for (index, spec) in self.servers.iter().enumerate() {
+        let (sender, _) = ClientSender::lossy();
+        let connection = ClientConnection::open(self, &ClientContext::default(), sender)?;
+        let mut inventories = Vec::new();
+        for upstream in connection.upstreams.as_slice() {
+            let name = upstream.name();
             let listed = async {
-                let envelope = greet(&link, index).await?;
-                Ok(tool_list::load_tools(&link, index, &envelope).await)
+                let envelope = handshake(upstream).await?;
+                Ok(tool_list::load_tools(&connection.session, upstream, &envelope).await)
             };
-            let listed = tokio::time::timeout(PATIENCE, listed).await;
-            let listed = listed.unwrap_or_else(|_| Err("it does not respond".to_owned()));
-            if !listed.map_err(|why| format!("the server `{}`: {why}", spec.name))? {
-                return Err(format!("the server `{}` does not list its tools", spec.name));
+            let listed = tokio::time::timeout(LIST_TIMEOUT, listed).await;
+            let listed = listed.unwrap_or_else(|_| Err(UpstreamError("it does not respond".to_owned())));
+            if !listed.map_err(|error| UpstreamError(format!("the server `{name}`: {error}")))? {
+                return Err(UpstreamError(format!("the server `{name}` does not list its tools")));
             }
-            let tools = link.server(index).map(|server| server.tools.all()).unwrap_or_default();
-            inspected.push(ToolInventory { server: spec.name.clone(), tools });
+            inventories.push(ToolInventory { server: name.to_owned(), tools: upstream.tools().all() });
         }
-        link.close().await;
-        Ok(inspected)
+        connection.close().await;
+        Ok(inventories)
     }
 }
 
 /// Performs the handshake in the protocol version that the server supports; returns a message in it, as a template for later requests.
-async fn greet(link: &ClientConnection, index: usize) -> Result<JsonRpcMessage, String> {
-    let about = json!({ "name": "callgate", "version": env!("CARGO_PKG_VERSION") });
+async fn handshake(upstream: &Upstream) -> Result<JsonRpcMessage, UpstreamError> {
+    let client_info = json!({ "name": "callgate", "version": env!("CARGO_PKG_VERSION") });
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
         "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": about,
+        "io.modelcontextprotocol/clientInfo": client_info,
     });
     let modern = json!({ "_meta": meta });
     let id = RequestId::from_text("callgate");
-    let ask = |method: &'static str, params: Value| link.request_server(index, method, params);
-    let mut discovered = pin!(ask(method::DISCOVER, modern.clone()));
-    let answer = tokio::time::timeout(DISCOVER_TIMEOUT, &mut discovered).await;
-    let has_timed_out = answer.is_err();
-    if let Ok(answer) = answer
-        && answer.map_err(|ConnectionClosed(why)| why)?.result_value().is_some()
+    let mut discovered = pin!(upstream.request(method::DISCOVER, modern.clone()));
+    let response = tokio::time::timeout(DISCOVER_TIMEOUT, &mut discovered).await;
+    let has_timed_out = response.is_err();
+    if let Ok(response) = response
+        && response?.result_value().is_some()
     {
         return Ok(JsonRpcMessage::request(&id, method::TOOLS_LIST, modern));
     }
     let late = async {
         // A server that starts slowly may still answer.
-        if !(has_timed_out && discovered.await.is_ok_and(|answer| answer.result_value().is_some())) {
+        if !(has_timed_out && discovered.await.is_ok_and(|response| response.result_value().is_some())) {
             std::future::pending::<()>().await;
         }
     };
-    let greeting = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": about });
-    let answer = tokio::select! {
+    let initialize =
+        json!({ "protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": client_info });
+    let response = tokio::select! {
         () = late => return Ok(JsonRpcMessage::request(&id, method::TOOLS_LIST, modern)),
-        answer = ask(method::INITIALIZE, greeting) => answer.map_err(|ConnectionClosed(why)| why)?,
+        response = upstream.request(method::INITIALIZE, initialize) => response?,
     };
-    if let Some(error) = answer.error_value() {
-        return Err(format!("it rejects the handshake: {error}"));
+    if let Some(error) = response.error_value() {
+        return Err(UpstreamError(format!("it rejects the handshake: {error}")));
     }
-    link.notify_server(index, JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await;
+    let _ = upstream.send(JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await;
     Ok(JsonRpcMessage::request(&id, method::TOOLS_LIST, json!({})))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
 use super::http_upstream::{HttpSpec, HttpUpstream};
@@ -9,21 +10,22 @@ use super::jsonrpc::{JsonRpcMessage, RequestId};
 use super::stdio_upstream::{StdioSpec, StdioUpstream};
 use crate::engine::Engine;
 
-/// The reason why a server's connection ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ConnectionClosed(pub(super) String);
+/// The problem with a server: it can't be started or reached, its connection was lost, or it does not respond.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct UpstreamError(pub(super) String);
 
 /// An event from a server.
 #[derive(Debug)]
 pub(super) enum UpstreamEvent {
     /// A message, with the request that it belongs to if its transport reports that.
-    Frame { frame: JsonRpcMessage, about: Option<RequestId> },
+    Message { message: JsonRpcMessage, about: Option<RequestId> },
     /// A malformed message: the problem, and the requests that it may answer.
     Malformed { why: String, answers: Vec<RequestId> },
     /// A problem that answers no request.
-    Trouble(String),
+    Problem(String),
     /// The connection ended; no event follows.
-    Gone(ConnectionClosed),
+    Closed(UpstreamError),
 }
 
 /// The channel for a server's events.
@@ -53,7 +55,7 @@ pub struct ServerSpec {
 
 /// A connection to a server.
 pub(super) enum UpstreamConnection {
-    Child(StdioUpstream),
+    Stdio(StdioUpstream),
     Http(HttpUpstream),
 }
 
@@ -63,24 +65,24 @@ impl UpstreamConnection {
         spec: &Arc<ServerSpec>,
         events: UpstreamEventSender,
         limit: usize,
-    ) -> Result<Self, ConnectionClosed> {
+    ) -> Result<Self, UpstreamError> {
         match &spec.reach {
-            Transport::Child(child) => StdioUpstream::start(child, events, limit).map(Self::Child),
+            Transport::Child(child) => StdioUpstream::start(child, events, limit).map(Self::Stdio),
             Transport::Http(http) => HttpUpstream::open(http, events, limit).map(Self::Http),
         }
     }
 
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
+    pub(super) async fn send(&self, message: JsonRpcMessage) -> Result<(), UpstreamError> {
         match self {
-            Self::Child(child) => child.send(frame).await,
-            Self::Http(http) => http.send(frame).await,
+            Self::Stdio(child) => child.send(message).await,
+            Self::Http(http) => http.send(message).await,
         }
     }
 
     /// Shuts the server down; the receiver becomes true when it has ended.
     pub(super) fn close(self) -> watch::Receiver<bool> {
         match self {
-            Self::Child(child) => child.close(),
+            Self::Stdio(child) => child.close(),
             Self::Http(http) => http.close(),
         }
     }

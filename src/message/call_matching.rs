@@ -18,7 +18,7 @@ use crate::json::{self, Digest, Value};
 /// The position of a call, and the positions of its request, answers and result.
 #[derive(Clone, Debug)]
 pub(super) struct MatchedCall {
-    pub(super) place: PartPosition,
+    pub(super) position: PartPosition,
     pub(super) round: usize,
     pub(super) repeat: usize,
     pub(super) request: Option<PartPosition>,
@@ -82,7 +82,7 @@ enum OpenCallKey<'a> {
     /// Calls by a repeated id, without those that have a pending request.
     Ready(&'a str),
     /// Calls by id that have no request yet.
-    Unasked(&'a str),
+    NotRequested(&'a str),
     /// The same by id and arguments, for repeated ids.
     NotRequestedInput(&'a str, Digest),
 }
@@ -97,7 +97,7 @@ struct CallMatcher<'a> {
     /// Calls by key, grouped by round; rounds and calls are in order.
     open: HashMap<OpenCallKey<'a>, Vec<(usize, VecDeque<usize>)>>,
     /// Calls by the ids of their requests.
-    asked: HashMap<&'a str, Vec<usize>>,
+    requested: HashMap<&'a str, Vec<usize>>,
     repeated: HashSet<&'a str>,
     /// How many calls had each id so far.
     repeats: HashMap<&'a str, usize>,
@@ -110,7 +110,7 @@ impl<'a> CallMatcher<'a> {
         let repeat = *repeats;
         *repeats += 1;
         self.matched.push(MatchedCall {
-            place,
+            position: place,
             round: self.round,
             repeat,
             request: None,
@@ -125,7 +125,7 @@ impl<'a> CallMatcher<'a> {
         let ready = repeated.then_some(OpenCallKey::Ready(&call.id));
         for key in [
             OpenCallKey::Id(&call.id),
-            OpenCallKey::Unasked(&call.id),
+            OpenCallKey::NotRequested(&call.id),
             OpenCallKey::Name(&call.name),
             OpenCallKey::Any,
         ]
@@ -172,7 +172,7 @@ impl<'a> CallMatcher<'a> {
         matched.responses.clear();
         let last = self.approvals.get_mut(index).and_then(|last| last.replace(approval));
         if last != Some(approval) {
-            self.asked.entry(approval).or_default().push(index);
+            self.requested.entry(approval).or_default().push(index);
         }
     }
 
@@ -211,7 +211,7 @@ impl<'a> CallMatcher<'a> {
 
     /// The first call of this id without a request, preferably one of its round with these arguments.
     fn first_without_request(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
-        let first = self.first_open(&OpenCallKey::Unasked(id))?;
+        let first = self.first_open(&OpenCallKey::NotRequested(id))?;
         let Some(input) = input.filter(|_| self.repeated.contains(id)) else { return Some(first) };
         let Some(same) = self.first_open(&OpenCallKey::NotRequestedInput(id, json::digest(input))) else {
             return Some(first);
@@ -227,7 +227,7 @@ impl<'a> CallMatcher<'a> {
         while let Some((_, indices)) = rounds.last_mut() {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
-                let asked = matches!(key, OpenCallKey::Unasked(_) | OpenCallKey::NotRequestedInput(..))
+                let asked = matches!(key, OpenCallKey::NotRequested(_) | OpenCallKey::NotRequestedInput(..))
                     && call.request.is_some();
                 let waits = matches!(key, OpenCallKey::Ready(_))
                     && call.request.is_some()
@@ -244,7 +244,7 @@ impl<'a> CallMatcher<'a> {
 
     /// The only open call whose latest request has this id. Returns `None` if there are several.
     fn only_requested(&mut self, approval: &str) -> Option<usize> {
-        let asked = self.asked.get_mut(approval)?;
+        let asked = self.requested.get_mut(approval)?;
         let mut open = Vec::new();
         while let Some(index) = asked.pop() {
             let unsettled = self.matched.get(index).is_some_and(|call| call.result.is_none());

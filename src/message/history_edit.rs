@@ -35,7 +35,7 @@ pub enum HistoryEditError {
     },
     /// The call already has a result, or two were added at once.
     #[error("the call in part {} of message {} already has a result", .place.part, .place.message)]
-    Settled {
+    AlreadyHasResult {
         /// The position of the call.
         place: PartPosition,
     },
@@ -51,11 +51,11 @@ pub enum HistoryEditError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
     /// The position of the call.
-    pub place: PartPosition,
+    pub position: PartPosition,
     /// The output that the model receives.
     pub output: ResultOutput,
     /// How the call ended.
-    pub settled: ResultStatus,
+    pub status: ResultStatus,
 }
 
 /// An answer to the request with this id. The other members can be set afterwards.
@@ -147,16 +147,16 @@ impl History {
     pub fn append_results(&mut self, settlements: Vec<CallResult>) -> Result<(), HistoryEditError> {
         let matched = match_calls(&self.messages);
         let by_place: BTreeMap<PartPosition, &MatchedCall> =
-            matched.iter().map(|call| (call.place, call)).collect();
+            matched.iter().map(|call| (call.position, call)).collect();
         let mut results: BTreeMap<PartPosition, (&MatchedCall, ResultPart)> = BTreeMap::new();
-        for CallResult { place, output, settled } in settlements {
+        for CallResult { position: place, output, status: settled } in settlements {
             let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
             let named = self.call_at(place).ok_or(HistoryEditError::NotACall { place })?;
             let result =
                 ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, status: settled };
             let doubled = results.insert(place, (call, result)).is_some();
             if doubled || call.result.is_some() {
-                return Err(HistoryEditError::Settled { place });
+                return Err(HistoryEditError::AlreadyHasResult { place });
             }
         }
         let with_results = self
@@ -179,10 +179,11 @@ impl History {
         after_answers: bool,
     ) -> Option<Vec<Message>> {
         // Calls with the same id in one round are matched by order only, so their results stay together.
-        let key = |call: &MatchedCall| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
+        let key =
+            |call: &MatchedCall| self.call_at(call.position).map(|named| (call.round, named.id.as_str()));
         let mut after: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (call, _) in results.values() {
-            let mut index = self.end_of_round(call.place.message);
+            let mut index = self.end_of_round(call.position.message);
             if after_answers && let Some(answer) = call.responses.last() {
                 index = index.max(answer.message.saturating_add(1));
             }
@@ -205,7 +206,7 @@ impl History {
             messages.insert(index, Message::new(Role::Tool, parts));
         }
         let new = History::new(messages);
-        let before = matched.iter().map(|call| match results.get(&call.place) {
+        let before = matched.iter().map(|call| match results.get(&call.position) {
             Some((_, result)) => (Some(result), None),
             None => (call.result.and_then(|place| self.result_at(place)), self.pending_request(call)),
         });
@@ -284,7 +285,7 @@ impl History {
         place: PartPosition,
         request: RequestPart,
     ) -> Result<(), HistoryEditError> {
-        let asked = match_calls(&self.messages).into_iter().find(|matched| matched.place == place);
+        let asked = match_calls(&self.messages).into_iter().find(|matched| matched.position == place);
         let asked = asked.ok_or(HistoryEditError::NotACall { place })?.request.is_some();
         match self.messages.get_mut(place.message) {
             Some(message) if !asked => message.push(request.into()),

@@ -23,8 +23,9 @@ pub(super) fn assign_missing_ids(messages: &mut [Message]) {
         }
     }
     for matched in match_with_generated_ids(messages, &named) {
-        let call =
-            messages.get(matched.place.message).and_then(|message| message.parts.get(matched.place.part));
+        let call = messages
+            .get(matched.position.message)
+            .and_then(|message| message.parts.get(matched.position.part));
         let Some(PartContent::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
         let (id, name) = (id.clone(), name.clone());
         let Some(result) = matched.result.and_then(|place| result_at(messages, place)) else { continue };

@@ -63,9 +63,9 @@ impl History {
 
     fn occurrence(&self, matched: MatchedCall) -> Option<CallOccurrence<'_>> {
         let content = |place: PartPosition| self.part(place).map(Part::content);
-        let Some(PartContent::Call(call)) = content(matched.place) else { return None };
+        let Some(PartContent::Call(call)) = content(matched.position) else { return None };
         Some(CallOccurrence {
-            position: matched.place,
+            position: matched.position,
             round: matched.round,
             repeat: matched.repeat,
             call,

@@ -56,9 +56,9 @@ impl History {
                 .take_while(|message| message.role == Role::Assistant)
                 .collect();
             let after = index + round.len();
-            let first = matched.partition_point(|call| call.place.message < index);
+            let first = matched.partition_point(|call| call.position.message < index);
             let calls: Vec<&MatchedCall> =
-                matched.iter().skip(first).take_while(|call| call.place.message < after).collect();
+                matched.iter().skip(first).take_while(|call| call.position.message < after).collect();
             settled.extend(model_messages(dialect, &round));
             index = after;
             if calls.is_empty() {
@@ -95,7 +95,7 @@ impl History {
 
     /// The result of a call, or a placeholder for it.
     fn result_or_placeholder(&self, dialect: Dialect, matched: &MatchedCall) -> Option<Part> {
-        let called = self.part(matched.place)?;
+        let called = self.part(matched.position)?;
         let result = match matched.result.and_then(|place| self.part(place)) {
             Some(result) => accepted_part(dialect, result, true)?,
             None => self.placeholder_result(called, matched)?,
@@ -216,7 +216,7 @@ fn replace_invalid_ids(messages: &mut [Message]) {
         let part = |messages: &[Message], place: PartPosition| {
             messages.get(place.message)?.parts.get(place.part).cloned()
         };
-        let Some(call) = part(messages, matched.place) else { continue };
+        let Some(call) = part(messages, matched.position) else { continue };
         let PartContent::Call(call) = call.content() else { continue };
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if matched.repeat == 0 && !call.id.is_empty() && call.id.chars().all(allowed) {
@@ -224,7 +224,7 @@ fn replace_invalid_ids(messages: &mut [Message]) {
         }
         let id = format!("call_{}_{}", Digest::compute(call.id.as_bytes()).short_hex(), matched.repeat);
         let renamed = PartContent::Call(CallPart { id: id.clone(), ..call.clone() });
-        replace_content(messages, matched.place, renamed);
+        replace_content(messages, matched.position, renamed);
         let Some(place) = matched.result else { continue };
         let Some(result) = part(messages, place) else { continue };
         let PartContent::Result(result) = result.content() else { continue };

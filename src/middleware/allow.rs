@@ -8,9 +8,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Permits matching calls that `defaults.unmatched` would deny or suspend. It never overrides a `deny`, `halt` or `approval`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |_, _| Some(PolicyKind::Allow(Allow)),
 };
 

@@ -19,9 +19,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           request covers all of them.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: true,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| Approval::read(node, reader).map(PolicyKind::Approval),
 };
 

@@ -15,9 +15,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           is the result of the call. If it passes other arguments than the call's, these are evaluated in the gate phase again.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| Around::read(node, reader).map(PolicyKind::Around),
 };
 

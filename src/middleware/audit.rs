@@ -11,9 +11,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Records fields of matching calls in their outcomes, for the audit log. It applies to every outcome, denials included.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: |_| true,
+    reads_result: |_| true,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
         let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.read_path(node)).collect();

@@ -14,9 +14,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           after each model call, so the last call can exceed the budget; no call starts once the budget is used up.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: true,
+    applies_to_run: true,
     read: |node, reader| Budget::read(node, reader).map(PolicyKind::Budget),
 };
 

@@ -19,9 +19,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           settle phases still apply. Only results that a tool returned are cached.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| Cache::read(node, reader).map(PolicyKind::Cache),
 };
 
@@ -73,7 +73,7 @@ static COMPUTED: RecordShape = RecordShape {
 #[derive(Debug)]
 enum CacheKey {
     Arguments,
-    Places(KeyPaths),
+    Paths(KeyPaths),
     Computed(Box<Expression>),
 }
 
@@ -129,7 +129,7 @@ impl Cache {
         let scope = self.scope.shared_key(view, session)?;
         let (how, same) = match &self.key {
             CacheKey::Arguments => (0, view.input.clone()),
-            CacheKey::Places(places) => (1, Value::Array(places.values(view).ok()?)),
+            CacheKey::Paths(places) => (1, Value::Array(places.values(view).ok()?)),
             CacheKey::Computed(expression) => (2, expression.value(view).ok()?),
         };
         let (server, tool) = (&view.call.server, &view.call.tool);
@@ -140,7 +140,7 @@ impl Cache {
 impl CacheKey {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let Some(computed) = node.get("expr") else {
-            return Some(Self::Places(KeyPaths::read(Some(node), reader)));
+            return Some(Self::Paths(KeyPaths::read(Some(node), reader)));
         };
         let text = computed.as_str()?;
         match Expression::compile(text) {

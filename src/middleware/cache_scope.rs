@@ -77,7 +77,7 @@ impl CacheScope {
         let tenant = context.get("tenant").filter(|value| !value.is_null());
         let principal = || match PrincipalValue::from_context(context, self.principals) {
             PrincipalValue::Principal(principal) => Some(Some(Value::from(principal.key()))),
-            PrincipalValue::Nobody => Some(None),
+            PrincipalValue::Missing => Some(None),
             PrincipalValue::Invalid(_) => None,
         };
         match self.sharing {

@@ -11,9 +11,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Limits how many matching calls run at the same time, across all sessions.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         let max = node.get("max").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
         let max = max.and_then(|max| u32::try_from(max).ok());

@@ -11,9 +11,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Denies matching calls. It overrides every other decision except `halt`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: true,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         let message = match node.get("message") {
             Some(message) => Some(reader.read_template(message, &[])?),

@@ -13,9 +13,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           `$.session.facts.NAME`, or `$.session.facts.NAME.KEY`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: |_| true,
+    reads_result: |_| true,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         let name = node.get("name")?.as_str()?.to_owned();
         let key = node.get("key").map(|node| reader.read_path(node));
@@ -72,11 +72,11 @@ pub struct Fact {
 #[derive(Debug)]
 pub enum ExtractedFact {
     /// The key or the value is absent.
-    Nothing,
+    Absent,
     /// The key, if the fact has one, and the value.
     Value(Option<String>, Value),
     /// A value on the path has the wrong type, so the fact is unknown.
-    Unreadable,
+    Unknown,
 }
 
 impl Fact {
@@ -84,26 +84,26 @@ impl Fact {
     pub fn extract(&self, view: &CallView<'_>) -> ExtractedFact {
         let key = match self.key.as_ref().map(|path| path.nodes(view)) {
             None => None,
-            Some(Err(_)) => return ExtractedFact::Unreadable,
+            Some(Err(_)) => return ExtractedFact::Unknown,
             Some(Ok(nodes)) => match nodes.first().map(|node| key_text(*node)) {
-                None => return ExtractedFact::Nothing,
-                Some(None) => return ExtractedFact::Unreadable,
+                None => return ExtractedFact::Absent,
+                Some(None) => return ExtractedFact::Unknown,
                 Some(key) => key,
             },
         };
-        let Ok(nodes) = self.value.nodes(view) else { return ExtractedFact::Unreadable };
+        let Ok(nodes) = self.value.nodes(view) else { return ExtractedFact::Unknown };
         if !self.value.is_singular() {
             return ExtractedFact::Value(key, nodes.iter().map(|node| node.to_json()).collect());
         }
-        nodes.first().map_or(ExtractedFact::Nothing, |node| ExtractedFact::Value(key, node.to_json()))
+        nodes.first().map_or(ExtractedFact::Absent, |node| ExtractedFact::Value(key, node.to_json()))
     }
 
     /// Stores the value in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
     pub fn store(&self, found: ExtractedFact, session: &mut SessionState) {
         match found {
-            ExtractedFact::Nothing => {}
+            ExtractedFact::Absent => {}
             ExtractedFact::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
-            ExtractedFact::Unreadable => self.mark_unknown(session),
+            ExtractedFact::Unknown => self.mark_unknown(session),
         }
     }
 

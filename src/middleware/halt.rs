@@ -9,9 +9,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Stops the run: denies the matching call and every later call of the session. It overrides every other decision.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         let message = match node.get("message") {
             Some(message) => Some(reader.read_template(message, &[])?),

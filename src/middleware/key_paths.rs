@@ -49,7 +49,7 @@ impl KeyPaths {
         }
         let name = match PrincipalValue::from_context(context, self.principals) {
             PrincipalValue::Principal(principal) => Some(Value::from(principal.key())),
-            PrincipalValue::Nobody => None,
+            PrincipalValue::Missing => None,
             PrincipalValue::Invalid(found) => {
                 return Err(format!("`$.context.principal` is {found}, and must be a string"));
             }

@@ -9,9 +9,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Adds labels to the session after a matching call has run. Later calls can test `$.session.labels`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: |_| true,
+    reads_result: |_| true,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, _| {
         let labels = node.get("add")?.items()?.iter().map(|label| label.as_str().map(str::to_owned));
         Some(PolicyKind::Label(Label { add: labels.collect::<Option<_>>()? }))

@@ -118,11 +118,11 @@ pub struct KindDefinition {
     /// The meaning of an undecided test.
     pub polarity: Polarity,
     /// Whether the conditions of a policy with this value can read the tool's result.
-    pub after_tool: fn(&YamlNode) -> bool,
+    pub reads_result: fn(&YamlNode) -> bool,
     /// Whether a policy of this kind needs `match`.
     pub needs_matcher: bool,
     /// Whether it applies to a run instead of to calls. Then `match` can only have `where`, over `$.context` and `$.session`.
-    pub of_run: bool,
+    pub applies_to_run: bool,
     /// Reads the value and reports problems.
     pub read: fn(&YamlNode, &mut PolicyReader<'_>) -> Option<PolicyKind>,
 }
@@ -208,7 +208,7 @@ impl PolicyKind {
 
     /// Whether it applies to the run instead of to single calls.
     pub fn applies_to_run(&self) -> bool {
-        self.definition().of_run
+        self.definition().applies_to_run
     }
 
     /// Returns the settings of a limit. Returns `None` for other kinds.

@@ -15,9 +15,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           to single calls, so its conditions can read only the context and the session.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: true,
+    applies_to_run: true,
     read: |node, reader| Model::read(node, reader).map(PolicyKind::Model),
 };
 

@@ -12,9 +12,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     doc: "Converts an error of the tool to a message for the model, so that it can try again.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: |_| true,
+    reads_result: |_| true,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         let on = ErrorPatterns::read(node, reader);
         let message = match node.get("message") {

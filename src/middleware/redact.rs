@@ -17,9 +17,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           or recorded (outcomes, approval requests, audit log). The tool gets the original arguments; use `transform` to change those.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| true,
+    reads_result: |_| true,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| Redact::read(node, reader).map(PolicyKind::Redact),
 };
 

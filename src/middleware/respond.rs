@@ -10,9 +10,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           denied or suspended.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, _| Some(PolicyKind::Respond(Respond { output: node.get("output")?.to_json() })),
 };
 

@@ -15,9 +15,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           the policy sets `idempotent`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Permitting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| Retry::read(node, reader).map(PolicyKind::Retry),
 };
 

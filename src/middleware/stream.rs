@@ -20,9 +20,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           Text is held back only while it can still be part of a match.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: true,
+    applies_to_run: true,
     read: |node, reader| Stream::read(node, reader).map(PolicyKind::Stream),
 };
 

@@ -36,7 +36,7 @@ pub struct StreamFilter {
 #[derive(Debug)]
 struct DelayedChunk {
     chunk: Chunk,
-    behind: Vec<(TextId, u64)>,
+    waits_for: Vec<(TextId, u64)>,
 }
 
 /// The identity of a text: its type and its id.
@@ -117,7 +117,7 @@ impl StreamFilter {
     fn push_other(&mut self, chunk: Chunk) -> Vec<Chunk> {
         let behind =
             self.texts.iter_mut().filter_map(|text| Some((text.name.clone(), text.mark()?))).collect();
-        self.delayed.push_back(DelayedChunk { chunk, behind });
+        self.delayed.push_back(DelayedChunk { chunk, waits_for: behind });
         let mut passed = Vec::new();
         if self.delayed.len() > MAX_DELAYED_CHUNKS {
             passed.extend(self.delayed.pop_front().map(|first| first.chunk));
@@ -130,7 +130,7 @@ impl StreamFilter {
     fn release_delayed(&mut self, passed: &mut Vec<Chunk>) {
         let texts = &self.texts;
         let free = |waiting: &DelayedChunk| {
-            waiting.behind.iter().all(|(name, mark)| {
+            waiting.waits_for.iter().all(|(name, mark)| {
                 texts.iter().find(|text| text.name == *name).is_none_or(|text| text.marks_passed >= *mark)
             })
         };
@@ -160,7 +160,7 @@ impl FilteredText {
     }
 
     fn finish(&mut self) -> String {
-        self.push_guarded("", |step, flowing| flowing.push_str(&step.sifter.finish()))
+        self.push_guarded("", |step, flowing| flowing.push_str(&step.filter.finish()))
     }
 
     /// Passes text through all steps; `after` can add text after each step. After a panic or an overflow nothing unfiltered is passed
@@ -196,11 +196,11 @@ impl FilteredText {
 
     /// Marks the current position in the text. Returns `None` if nothing is held back before it.
     fn mark(&mut self) -> Option<u64> {
-        if self.steps.iter().all(|step| step.sifter.held() == 0) {
+        if self.steps.iter().all(|step| step.filter.held() == 0) {
             return None;
         }
         let first = self.steps.first_mut()?;
-        first.marks.push_back(first.taken);
+        first.marks.push_back(first.received);
         self.marks += 1;
         self.advance_marks();
         Some(self.marks)
@@ -210,8 +210,8 @@ impl FilteredText {
     fn advance_marks(&mut self) {
         let mut arriving = 0;
         for step in &mut self.steps {
-            step.marks.extend(std::iter::repeat_n(step.taken, arriving));
-            let decided = step.taken - step.sifter.held() as u64;
+            step.marks.extend(std::iter::repeat_n(step.received, arriving));
+            let decided = step.received - step.filter.held() as u64;
             arriving = step.marks.iter().take_while(|mark| **mark <= decided).count();
             step.marks.drain(..arriving);
         }
@@ -222,17 +222,17 @@ impl FilteredText {
 /// One operation of a policy on a text.
 #[derive(Debug)]
 struct FilterStep {
-    sifter: TextFilter,
+    filter: TextFilter,
     /// The number of bytes received.
-    taken: u64,
+    received: u64,
     /// Positions that chunks wait for, in received bytes.
     marks: VecDeque<u64>,
 }
 
 #[derive(Debug)]
 enum TextFilter {
-    Sieve(StreamRedactor),
-    Lines { unwanted: Arc<Redactor>, line: String },
+    Redaction(StreamRedactor),
+    LineDrop { unwanted: Arc<Redactor>, line: String },
     ChunkDrop { unwanted: Arc<Redactor> },
 }
 
@@ -240,34 +240,38 @@ fn filter_steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
     let drop = policy.drop.iter().map(|(unit, unwanted)| {
         let unwanted = Arc::clone(unwanted);
         match unit {
-            DropUnit::Match => TextFilter::Sieve(StreamRedactor::from_redactor(unwanted)),
-            DropUnit::Line => TextFilter::Lines { unwanted, line: String::new() },
+            DropUnit::Match => TextFilter::Redaction(StreamRedactor::from_redactor(unwanted)),
+            DropUnit::Line => TextFilter::LineDrop { unwanted, line: String::new() },
             DropUnit::Chunk => TextFilter::ChunkDrop { unwanted },
         }
     });
     let replace = policy
         .replace
         .iter()
-        .map(|replacement| TextFilter::Sieve(StreamRedactor::from_replacement(Arc::clone(replacement))));
+        .map(|replacement| TextFilter::Redaction(StreamRedactor::from_replacement(Arc::clone(replacement))));
     let redact = policy
         .redact
         .iter()
-        .map(|redactor| TextFilter::Sieve(StreamRedactor::from_redactor(Arc::clone(redactor))));
-    drop.chain(replace).chain(redact).map(|sifter| FilterStep { sifter, taken: 0, marks: VecDeque::new() })
+        .map(|redactor| TextFilter::Redaction(StreamRedactor::from_redactor(Arc::clone(redactor))));
+    drop.chain(replace).chain(redact).map(|sifter| FilterStep {
+        filter: sifter,
+        received: 0,
+        marks: VecDeque::new(),
+    })
 }
 
 impl FilterStep {
     fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
-        self.taken += more.len() as u64;
-        self.sifter.push(more, shown)
+        self.received += more.len() as u64;
+        self.filter.push(more, shown)
     }
 }
 
 impl TextFilter {
     fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
         match self {
-            Self::Sieve(sieve) => return sieve.push(more, shown),
-            Self::Lines { unwanted, line } => {
+            Self::Redaction(sieve) => return sieve.push(more, shown),
+            Self::LineDrop { unwanted, line } => {
                 for piece in more.split_inclusive('\n') {
                     line.push_str(piece);
                     if line.len() > MAX_HELD {
@@ -286,16 +290,16 @@ impl TextFilter {
 
     fn finish(&mut self) -> String {
         match self {
-            Self::Sieve(sieve) => sieve.finish(),
-            Self::Lines { unwanted, line } => take_kept_line(unwanted, line),
+            Self::Redaction(sieve) => sieve.finish(),
+            Self::LineDrop { unwanted, line } => take_kept_line(unwanted, line),
             Self::ChunkDrop { .. } => String::new(),
         }
     }
 
     fn held(&self) -> usize {
         match self {
-            Self::Sieve(sieve) => sieve.held_bytes(),
-            Self::Lines { line, .. } => line.len(),
+            Self::Redaction(sieve) => sieve.held_bytes(),
+            Self::LineDrop { line, .. } => line.len(),
             Self::ChunkDrop { .. } => 0,
         }
     }
@@ -316,11 +320,11 @@ mod tests {
         let mut text = FilteredText::new(
             TextId { reasoning: false, id: "a".into() },
             vec![FilterStep {
-                sifter: TextFilter::Lines {
+                filter: TextFilter::LineDrop {
                     unwanted: Arc::new(Redactor::new(vec![], vec![], crate::redaction::RedactionStyle::Mask)),
                     line: String::new(),
                 },
-                taken: 0,
+                received: 0,
                 marks: VecDeque::new(),
             }],
         );

@@ -11,9 +11,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           still have taken effect. `retry` and `recover` can handle it as an error of kind `timeout`.",
     shape: Shape::String("a duration such as `30s`"),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         Some(PolicyKind::Timeout(Timeout {
             after: reader.read_duration(node)?,

@@ -22,9 +22,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           applied in order, and each policy gets the value that the previous one produced.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    after_tool: |node| node.get("input").is_none(),
+    reads_result: |node| node.get("input").is_none(),
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| Transform::read(node, reader).map(PolicyKind::Transform),
 };
 
@@ -235,7 +235,7 @@ impl TransformStep {
         let locations = match (self.path.locations(&now), &self.change) {
             (Ok(locations), _) => locations,
             // The parent's type has no such child, so there is nothing to remove.
-            (Err(PathEvaluationError::Type { .. }), TransformChange::Remove) => return Ok(false),
+            (Err(PathEvaluationError::WrongType { .. }), TransformChange::Remove) => return Ok(false),
             (Err(mismatch), _) => return Err(format!("`{}`: {mismatch}", self.path.text())),
         };
         match &self.change {

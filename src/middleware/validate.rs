@@ -15,9 +15,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
           message that the model can act on.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Restricting,
-    after_tool: |_| false,
+    reads_result: |_| false,
     needs_matcher: false,
-    of_run: false,
+    applies_to_run: false,
     read: |node, reader| {
         read_schema(node.get("schema")?, reader).map(|schema| PolicyKind::Validate(Validate { schema }))
     },

@@ -37,7 +37,7 @@ pub struct MisreadName {
 /// The path from the arguments to a value, as a linked list.
 #[derive(Clone, Copy)]
 struct AncestorPath<'w> {
-    before: Option<&'w AncestorPath<'w>>,
+    parent: Option<&'w AncestorPath<'w>>,
     step: AncestorStep<'w>,
     depth: usize,
 }
@@ -124,7 +124,7 @@ impl ArgumentNames {
         arguments: &Value,
         declares: &dyn Fn(&[PathStep], &str) -> bool,
     ) -> Option<MisreadName> {
-        let start = AncestorPath { before: None, step: AncestorStep::Start, depth: 0 };
+        let start = AncestorPath { parent: None, step: AncestorStep::Start, depth: 0 };
         find_misread_in(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
     }
 
@@ -248,7 +248,7 @@ impl ArgumentNames {
 
 impl<'w> AncestorPath<'w> {
     fn to(&'w self, step: AncestorStep<'w>) -> Self {
-        Self { before: Some(self), step, depth: self.depth + 1 }
+        Self { parent: Some(self), step, depth: self.depth + 1 }
     }
 
     fn steps(&self) -> Vec<PathStep> {
@@ -262,7 +262,7 @@ impl<'w> AncestorPath<'w> {
                     steps.push(PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)))
                 }
             }
-            at = way.before;
+            at = way.parent;
         }
         steps.reverse();
         steps

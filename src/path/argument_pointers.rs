@@ -8,14 +8,14 @@ use crate::json::{MAX_DEPTH, Value};
 /// JSON pointers without duplicates, up to a limit.
 #[derive(Debug)]
 pub struct ArgumentPointers {
-    found: Vec<String>,
+    pointers: Vec<String>,
     limit: usize,
 }
 
 impl ArgumentPointers {
     /// Creates an empty collection of at most `limit` pointers.
     pub fn new(limit: usize) -> Self {
-        Self { found: Vec::new(), limit }
+        Self { pointers: Vec::new(), limit }
     }
 
     /// Adds the argument with this name, if it exists.
@@ -49,16 +49,16 @@ impl ArgumentPointers {
 
     /// The pointers, in insertion order.
     pub fn into_vec(self) -> Vec<String> {
-        self.found
+        self.pointers
     }
 
     fn is_full(&self) -> bool {
-        self.found.len() >= self.limit
+        self.pointers.len() >= self.limit
     }
 
     fn add(&mut self, place: String) {
-        if !self.is_full() && !self.found.contains(&place) {
-            self.found.push(place);
+        if !self.is_full() && !self.pointers.contains(&place) {
+            self.pointers.push(place);
         }
     }
 

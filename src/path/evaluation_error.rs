@@ -7,7 +7,7 @@ use crate::json::JsonType;
 pub enum PathEvaluationError {
     /// A segment cannot select from the type of a value.
     #[error("segment {segment} of the path expects {expected}, found {}", found.with_article())]
-    Type {
+    WrongType {
         /// The number of the segment after `$`, from 1; the root's own name is the first.
         segment: usize,
         /// The expected type.
@@ -17,7 +17,7 @@ pub enum PathEvaluationError {
     },
     /// A filter does not expect the type of a value.
     #[error("a filter of the path expects {wanted}, found {}", found.with_article())]
-    Filter {
+    WrongTypeInFilter {
         /// The expected type.
         wanted: &'static str,
         /// The type of the value.
@@ -25,7 +25,7 @@ pub enum PathEvaluationError {
     },
     /// A filter compares values of different types.
     #[error("a filter of the path compares {} with {}", left.with_article(), right.with_article())]
-    Compared {
+    DifferentTypes {
         /// The type on the left.
         left: JsonType,
         /// The type on the right.
@@ -33,10 +33,10 @@ pub enum PathEvaluationError {
     },
     /// The path reads a label or fact of the session that could not be decided.
     #[error("the path reads a part of the session that could not be decided")]
-    Unsettled,
+    Undecided,
     /// The evaluation exceeds the limit of visited values or of nesting.
     #[error("the path visits too many values of the call")]
-    TooMuch,
+    LimitExceeded,
 }
 
 /// The types from which a segment can select.

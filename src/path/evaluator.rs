@@ -32,7 +32,7 @@ pub(super) enum ChildKey<'a> {
 /// The reason of an early stop.
 pub(super) enum WalkStop {
     /// The receiver needs no more nodes.
-    Enough,
+    Finished,
     Failed(PathEvaluationError),
 }
 
@@ -45,9 +45,9 @@ pub(super) type NodeReceiver<'r, 'a> = &'r mut dyn FnMut(NodeRef<'a>, &[ChildKey
 #[derive(Clone, Copy)]
 pub(super) enum TypeMismatchMode {
     /// It selects nothing, as in RFC 9535.
-    Ignored,
+    Ignore,
     /// It fails with a mismatch in this segment.
-    Noticed { segment: usize },
+    Report { segment: usize },
 }
 
 pub(super) struct Evaluator<'a> {
@@ -71,7 +71,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<(), PathEvaluationError> {
         let Some(start) = self.start_node(query.base, None) else { return Ok(()) };
         match self.walk(start, &query.segments, misfits, receive) {
-            Ok(()) | Err(WalkStop::Enough) => Ok(()),
+            Ok(()) | Err(WalkStop::Finished) => Ok(()),
             Err(WalkStop::Failed(mismatch)) => Err(mismatch),
         }
     }
@@ -88,15 +88,20 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn spend(&mut self, cost: usize) -> WalkResult {
-        self.budget = self.budget.checked_sub(cost).ok_or(WalkStop::Failed(PathEvaluationError::TooMuch))?;
-        work_limit::spend(cost as u64).map_err(|_| WalkStop::Failed(PathEvaluationError::TooMuch))?;
+        self.budget =
+            self.budget.checked_sub(cost).ok_or(WalkStop::Failed(PathEvaluationError::LimitExceeded))?;
+        work_limit::spend(cost as u64).map_err(|_| WalkStop::Failed(PathEvaluationError::LimitExceeded))?;
         Ok(())
     }
 
     /// Enters one level of recursion; the caller leaves it by decrementing `calls`.
     fn enter_call(&mut self) -> WalkResult {
         self.depth += 1;
-        if self.depth > MAX_CALLS { Err(WalkStop::Failed(PathEvaluationError::TooMuch)) } else { Ok(()) }
+        if self.depth > MAX_CALLS {
+            Err(WalkStop::Failed(PathEvaluationError::LimitExceeded))
+        } else {
+            Ok(())
+        }
     }
 
     /// Runs a nested evaluation, which may stop early, and restores the position.
@@ -117,24 +122,24 @@ impl<'a> Evaluator<'a> {
     ) -> WalkResult {
         let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.path) };
         let misfits_of_rest = match misfits {
-            TypeMismatchMode::Ignored => TypeMismatchMode::Ignored,
-            TypeMismatchMode::Noticed { segment } => TypeMismatchMode::Noticed { segment: segment + 1 },
+            TypeMismatchMode::Ignore => TypeMismatchMode::Ignore,
+            TypeMismatchMode::Report { segment } => TypeMismatchMode::Report { segment: segment + 1 },
         };
         self.enter_call()?;
         match segment {
             Segment::Child(selectors) => {
-                if let TypeMismatchMode::Noticed { segment } = misfits
+                if let TypeMismatchMode::Report { segment } = misfits
                     && !selectors.expected.includes(at.json_type())
                 {
-                    return Err(WalkStop::Failed(PathEvaluationError::Type {
+                    return Err(WalkStop::Failed(PathEvaluationError::WrongType {
                         segment,
                         expected: selectors.expected,
                         found: at.json_type(),
                     }));
                 }
                 let types = match misfits {
-                    TypeMismatchMode::Ignored => TypeCheckMode::Ignore,
-                    TypeMismatchMode::Noticed { .. } => TypeCheckMode::Check,
+                    TypeMismatchMode::Ignore => TypeCheckMode::Ignore,
+                    TypeMismatchMode::Report { .. } => TypeCheckMode::Check,
                 };
                 self.select(at, selectors, rest, misfits_of_rest, types, receive)?;
             }
@@ -155,8 +160,8 @@ impl<'a> Evaluator<'a> {
     ) -> WalkResult {
         self.enter_call()?;
         let types = match misfits {
-            TypeMismatchMode::Ignored => TypeCheckMode::Ignore,
-            TypeMismatchMode::Noticed { .. } => TypeCheckMode::CheckMembers,
+            TypeMismatchMode::Ignore => TypeCheckMode::Ignore,
+            TypeMismatchMode::Report { .. } => TypeCheckMode::CheckMembers,
         };
         self.select(at, selectors, rest, misfits, types, receive)?;
         for (place, child) in children(at) {

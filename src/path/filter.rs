@@ -113,7 +113,7 @@ impl<'a> Evaluator<'a> {
         let mut count = 0;
         self.visit_nodes(query, current, types, &mut |_| {
             count += 1;
-            if count == enough { Err(WalkStop::Enough) } else { Ok(()) }
+            if count == enough { Err(WalkStop::Finished) } else { Ok(()) }
         })?;
         Ok(count)
     }
@@ -133,14 +133,14 @@ impl<'a> Evaluator<'a> {
             return Ok(());
         }
         let misfits = match types {
-            TypeCheckMode::Ignore => TypeMismatchMode::Ignored,
-            TypeCheckMode::Check | TypeCheckMode::CheckMembers => TypeMismatchMode::Noticed { segment: 1 },
+            TypeCheckMode::Ignore => TypeMismatchMode::Ignore,
+            TypeCheckMode::Check | TypeCheckMode::CheckMembers => TypeMismatchMode::Report { segment: 1 },
         };
         let walked = self.run_nested(|evaluator| {
             evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node))
         });
         match walked {
-            Err(WalkStop::Enough) => Ok(()),
+            Err(WalkStop::Finished) => Ok(()),
             Err(WalkStop::Failed(mismatch)) => Err(WalkStop::Failed(into_filter_error(mismatch))),
             walked => walked,
         }
@@ -200,7 +200,7 @@ impl<'a> Evaluator<'a> {
                 let (mut first, mut several) = (None, false);
                 self.visit_nodes(query, current, types, &mut |node| {
                     several = first.replace(node).is_some();
-                    if several { Err(WalkStop::Enough) } else { Ok(()) }
+                    if several { Err(WalkStop::Finished) } else { Ok(()) }
                 })?;
                 first.filter(|_| !several).map(OperandValue::Node)
             }
@@ -235,7 +235,7 @@ impl<'a> Evaluator<'a> {
     /// Spends the cost of walking a whole value, as a comparison does. Fails for a value that nests too deeply.
     fn spend_on_value(&mut self, node: NodeRef<'_>, depth: usize) -> WalkResult {
         if depth > json::MAX_DEPTH {
-            return Err(WalkStop::Failed(PathEvaluationError::TooMuch));
+            return Err(WalkStop::Failed(PathEvaluationError::LimitExceeded));
         }
         self.spend(usize::from(depth > 0))?;
         match node {
@@ -297,21 +297,21 @@ fn is_wrong_type_for_segments(start: NodeRef<'_>, segments: &[Segment]) -> bool 
 fn check_types(left: Option<NodeRef<'_>>, right: Option<NodeRef<'_>>) -> WalkResult {
     match (left.map(NodeRef::json_type), right.map(NodeRef::json_type)) {
         (Some(left), Some(right)) if left != right => {
-            Err(WalkStop::Failed(PathEvaluationError::Compared { left, right }))
+            Err(WalkStop::Failed(PathEvaluationError::DifferentTypes { left, right }))
         }
         _ => Ok(()),
     }
 }
 
 fn type_error(wanted: &'static str, found: NodeRef<'_>) -> WalkStop {
-    WalkStop::Failed(PathEvaluationError::Filter { wanted, found: found.json_type() })
+    WalkStop::Failed(PathEvaluationError::WrongTypeInFilter { wanted, found: found.json_type() })
 }
 
 /// A mismatch of a path inside a filter, whose segments are not those of the whole path.
 fn into_filter_error(mismatch: PathEvaluationError) -> PathEvaluationError {
     match mismatch {
-        PathEvaluationError::Type { expected, found, .. } => {
-            PathEvaluationError::Filter { wanted: expected.with_article(), found }
+        PathEvaluationError::WrongType { expected, found, .. } => {
+            PathEvaluationError::WrongTypeInFilter { wanted: expected.with_article(), found }
         }
         other => other,
     }

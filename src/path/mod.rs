@@ -86,7 +86,7 @@ impl Query {
         let mut selected = Vec::new();
         Evaluator::new(QueryDocument::Value(value)).run(
             &self.query,
-            TypeMismatchMode::Ignored,
+            TypeMismatchMode::Ignore,
             &mut |node, _| {
                 selected.extend(node.as_json());
                 Ok(())
@@ -203,7 +203,7 @@ impl Path {
         view: &CallView<'a>,
         receive: &mut dyn FnMut(NodeRef<'a>, &[ChildKey<'a>]),
     ) -> Result<(), PathEvaluationError> {
-        let noticed = TypeMismatchMode::Noticed { segment: 2 };
+        let noticed = TypeMismatchMode::Report { segment: 2 };
         Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, places| {
             receive(node, places);
             Ok(())
@@ -212,14 +212,14 @@ impl Path {
 
     /// Checks the conditions under which the whole path has no result, whatever it selects.
     fn check(&self, view: &CallView<'_>) -> Result<(), PathEvaluationError> {
-        work_limit::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
+        work_limit::spend(1).map_err(|_| PathEvaluationError::LimitExceeded)?;
         if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::from_value(view.input);
-            return Err(PathEvaluationError::Type { segment: 1, expected: ExpectedType::Object, found });
+            return Err(PathEvaluationError::WrongType { segment: 1, expected: ExpectedType::Object, found });
         }
         let unsettled = view.session.unknown_parts();
         if !unsettled.is_empty() && self.dependencies.reads_any_of(unsettled) {
-            return Err(PathEvaluationError::Unsettled);
+            return Err(PathEvaluationError::Undecided);
         }
         Ok(())
     }

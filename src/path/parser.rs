@@ -36,7 +36,8 @@ pub(super) enum QueryTarget {
 pub(super) fn parse_query(text: &str, over: QueryTarget) -> Result<ParsedQuery, PathError> {
     let words = scan(text)?;
     let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
-    let mut lowering = AstBuilder { text, over, words, roots: 0, functions: 0, decimals: 0 };
+    let mut lowering =
+        AstBuilder { text, target: over, positions: words, roots: 0, functions: 0, decimals: 0 };
     lowering.absolute_query(query.segments)
 }
 
@@ -81,8 +82,8 @@ fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> Pa
 
 struct AstBuilder<'t> {
     text: &'t str,
-    over: QueryTarget,
-    words: TokenPositions,
+    target: QueryTarget,
+    positions: TokenPositions,
     /// The number of tokens of each kind that the tree has reached.
     roots: usize,
     functions: usize,
@@ -92,9 +93,9 @@ struct AstBuilder<'t> {
 impl AstBuilder<'_> {
     /// Converts a query from `$`, with its base.
     fn absolute_query(&mut self, segments: Vec<ParsedSegment>) -> Result<ParsedQuery, PathError> {
-        let range = self.words.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
+        let range = self.positions.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
         self.roots += 1;
-        if self.over == QueryTarget::Value {
+        if self.target == QueryTarget::Value {
             return Ok(ParsedQuery { base: QueryBase::Document, segments: self.segments(segments)? });
         }
         let mut segments = segments.into_iter();
@@ -289,7 +290,7 @@ impl AstBuilder<'_> {
             Operand::Literal(Value::String(pattern)) => Some(compile(pattern, reach)),
             _ => None,
         };
-        match (compiled, self.over) {
+        match (compiled, self.target) {
             (Some(Ok(compiled)), _) => Ok(Filter::Matches(text, RegexPattern::Compiled(compiled))),
             (_, QueryTarget::Value) => Ok(Filter::Matches(text, RegexPattern::Dynamic(reach, pattern))),
             (Some(Err(error)), QueryTarget::Call) => {
@@ -313,7 +314,7 @@ impl AstBuilder<'_> {
 
     /// Reads the exact number from the text, since the parser keeps only the nearest float.
     fn exact_number(&mut self, rounded: f64) -> Result<Number, PathError> {
-        let range = self.words.decimals.get(self.decimals).cloned().unwrap_or(0..self.text.len());
+        let range = self.positions.decimals.get(self.decimals).cloned().unwrap_or(0..self.text.len());
         self.decimals += 1;
         let written = self.text.get(range.clone()).unwrap_or_default();
         written
@@ -326,7 +327,7 @@ impl AstBuilder<'_> {
     /// The position of the next function.
     fn next_function(&mut self) -> Range<usize> {
         self.functions += 1;
-        self.words.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
+        self.positions.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
     }
 
     fn type_error(&self, what: &str, function: Range<usize>) -> PathError {

@@ -20,7 +20,7 @@ pub fn follow_steps<'a>(
             Ok(Some(value)) => at = NodeRef::Json(value),
             Ok(None) => return Ok(None),
             Err(expected) => {
-                return Err(PathEvaluationError::Type {
+                return Err(PathEvaluationError::WrongType {
                     segment: passed + 2,
                     expected,
                     found: at.json_type(),

@@ -82,7 +82,7 @@ fn wrong_type_is_a_mismatch_and_absence_is_not() {
     ] {
         assert_eq!(
             nodes(path, input.clone()),
-            Err(PathEvaluationError::Type { segment, expected, found }),
+            Err(PathEvaluationError::WrongType { segment, expected, found }),
             "{path} over {input}"
         );
     }
@@ -90,7 +90,7 @@ fn wrong_type_is_a_mismatch_and_absence_is_not() {
         assert!(nodes(path, json!({"a": 1})).is_ok(), "{path}");
     }
     assert_eq!(
-        PathEvaluationError::Type { segment: 3, expected: Object, found: JsonType::String }.to_string(),
+        PathEvaluationError::WrongType { segment: 3, expected: Object, found: JsonType::String }.to_string(),
         "segment 3 of the path expects an object, found a string"
     );
 }
@@ -165,7 +165,7 @@ fn reading_an_undecided_part_of_the_session_is_a_mismatch() {
         let mut session = SessionState::default();
         session.mark_unknown(unsettled);
         Path::parse(path).unwrap().nodes(&CallView::new(&call, &session)).err()
-            != Some(PathEvaluationError::Unsettled)
+            != Some(PathEvaluationError::Undecided)
     };
     for (path, labels, order) in [
         ("$.session.labels[*]", false, true),
@@ -314,7 +314,7 @@ fn evaluation_work_is_bounded() {
         ("$.input..x..x..x", json!({ "x": deep })),
         ("$.input[?@ == $.input.x]", json!({ "x": deep })),
     ] {
-        assert_eq!(nodes(path, input), Err(PathEvaluationError::TooMuch), "{path}");
+        assert_eq!(nodes(path, input), Err(PathEvaluationError::LimitExceeded), "{path}");
     }
 }
 

@@ -226,11 +226,11 @@ fn read_policy_parts(
     let (kind_node, entry) = find_kind(node, diagnostics)?;
     let mut reader = PolicyReader::new(diagnostics, sources);
     reader.polarity = entry.polarity;
-    reader.after_tool = (entry.after_tool)(&kind_node.value);
+    reader.after_tool = (entry.reads_result)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
-    reader.of_run = entry.of_run;
+    reader.of_run = entry.applies_to_run;
     reader.principals = defaults.principals;
-    let matcher = node.get("match").map(|node| match entry.of_run {
+    let matcher = node.get("match").map(|node| match entry.applies_to_run {
         true => Matcher::read_for_run(node, entry.name, &mut reader),
         false => Matcher::read(node, &mut reader),
     });
@@ -243,7 +243,7 @@ fn read_policy_parts(
     let action_reads_session = reader.roots_read.contains(&Root::Session);
     let arguments = std::mem::take(&mut reader.arguments);
     let named_arguments = std::mem::take(&mut reader.named_arguments);
-    let drawn_texts = std::mem::take(&mut reader.drawn_files);
+    let drawn_texts = std::mem::take(&mut reader.referenced_files);
     let context_reads = std::mem::take(&mut reader.context_reads);
     drawn_files.append(&mut reader.referenced_paths);
     if matcher.is_none() && entry.needs_matcher && !POLICY_RECORD.has_misspelling_of(node, "match") {

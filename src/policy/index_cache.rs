@@ -38,7 +38,7 @@ struct IndexCacheEntry {
     tool: Arc<str>,
     chain: Arc<ToolPolicies>,
     /// Whether the tool was called again since it was added, or since it last survived an eviction.
-    called_again: Arc<AtomicBool>,
+    used_again: Arc<AtomicBool>,
 }
 
 impl IndexCacheEntry {
@@ -76,16 +76,21 @@ impl IndexCache {
         let known = bucket.as_deref().map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|known| known.matches(hash, server, tool)) {
             // Mostly already set: then nothing is written that other threads read.
-            if !known.called_again.load(Ordering::Relaxed) {
-                known.called_again.store(true, Ordering::Relaxed);
+            if !known.used_again.load(Ordering::Relaxed) {
+                known.used_again.store(true, Ordering::Relaxed);
             }
             return Arc::clone(&known.chain);
         }
         let chain = Arc::new(link());
         let server = (!server.is_empty()).then(|| server.into());
         let called_again = Arc::new(AtomicBool::new(false));
-        let newest =
-            IndexCacheEntry { hash, server, tool: tool.into(), chain: Arc::clone(&chain), called_again };
+        let newest = IndexCacheEntry {
+            hash,
+            server,
+            tool: tool.into(),
+            chain: Arc::clone(&chain),
+            used_again: called_again,
+        };
         let kept = surviving_entries(known);
         // Two threads may both add an entry; the lost one is added at its next call.
         slot.store(Some(Arc::new(kept.into_iter().chain([newest]).collect())));
@@ -108,7 +113,7 @@ fn surviving_entries(known: &[IndexCacheEntry]) -> VecDeque<IndexCacheEntry> {
     while kept.len() >= BUCKET_CAPACITY {
         let Some(oldest) = kept.pop_front() else { break };
         // Each entry survives once, so this ends.
-        if oldest.called_again.swap(false, Ordering::Relaxed) {
+        if oldest.used_again.swap(false, Ordering::Relaxed) {
             kept.push_back(oldest);
         }
     }

@@ -50,9 +50,9 @@ type FastHashMap<K, V> = HashMap<K, V, RandomState>;
 #[derive(Debug)]
 pub struct CompiledPolicies {
     policies: Box<[Policy]>,
-    off: Vec<String>,
+    disabled_ids: Vec<String>,
     defaults: Defaults,
-    reload: ReloadSettings,
+    reload_settings: ReloadSettings,
     revision: String,
     by_exact_name: HashMap<String, Vec<u32>>,
     patterns: RegexSet,
@@ -60,20 +60,20 @@ pub struct CompiledPolicies {
     by_pattern: Vec<Vec<u32>>,
     for_all_tools: Vec<u32>,
     caches: Vec<u32>,
-    of_run: Vec<u32>,
-    remembered: IndexCache,
+    run_policies: Vec<u32>,
+    index_cache: IndexCache,
 }
 
 impl CompiledPolicies {
     /// Indexes a plan.
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, disabled_ids: off, defaults, reload, revision } = plan;
+        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_places: HashMap<String, usize> = HashMap::new();
         let mut for_all_tools = Vec::new();
         let mut caches = Vec::new();
-        let mut of_run = Vec::new();
+        let mut run_policies = Vec::new();
         for (index, policy) in (0u32..).zip(&policies) {
             if policy.matcher.tools.is_empty() {
                 for_all_tools.push(index);
@@ -82,7 +82,7 @@ impl CompiledPolicies {
                 caches.push(index);
             }
             if policy.applies_to_run {
-                of_run.push(index);
+                run_policies.push(index);
             }
             for pattern in &policy.matcher.tools {
                 match pattern.as_regex() {
@@ -116,17 +116,17 @@ impl CompiledPolicies {
         };
         Self {
             policies: policies.into_boxed_slice(),
-            off,
+            disabled_ids,
             defaults,
-            reload,
+            reload_settings,
             revision: revision.to_string(),
             by_exact_name,
             patterns,
             by_pattern,
             for_all_tools,
             caches,
-            of_run,
-            remembered: IndexCache::default(),
+            run_policies,
+            index_cache: IndexCache::default(),
         }
     }
 
@@ -142,7 +142,7 @@ impl CompiledPolicies {
 
     /// The policies that apply to the run instead of to single calls, in evaluation order.
     pub fn run_policies(&self) -> &[u32] {
-        &self.of_run
+        &self.run_policies
     }
 
     /// The bundle's defaults.
@@ -152,12 +152,12 @@ impl CompiledPolicies {
 
     /// The ids of the policies with `mode: off`, which [`policies`](Self::policies) leaves out.
     pub fn disabled_ids(&self) -> &[String] {
-        &self.off
+        &self.disabled_ids
     }
 
     /// The conditions that changed rules must meet before they replace these.
     pub fn reload_settings(&self) -> ReloadSettings {
-        self.reload
+        self.reload_settings
     }
 
     /// The digest of the rules, in hexadecimal.
@@ -167,12 +167,12 @@ impl CompiledPolicies {
 
     /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
     pub fn tool_policies(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
-        self.remembered.get_or_build(server, tool, || self.build_tool_policies(server, tool))
+        self.index_cache.get_or_build(server, tool, || self.build_tool_policies(server, tool))
     }
 
     /// Fills the cache with the tools that were called under other chains, so that no call waits for that after a reload.
     pub(crate) fn prewarm_from(&self, others: &Self) {
-        others.remembered.for_each_name(|server, tool| {
+        others.index_cache.for_each_name(|server, tool| {
             self.tool_policies(server, tool);
         });
     }
@@ -285,7 +285,7 @@ struct ValueIndex {
     path: Path,
     json_type: JsonType,
     by_hash: FastHashMap<u64, Vec<u32>>,
-    all: Vec<u32>,
+    all_policies: Vec<u32>,
 }
 
 /// With fewer policies than this on one path, evaluation is as fast as a lookup.
@@ -326,7 +326,7 @@ impl GateIndex {
             }
             if let Some(path) = place {
                 always.retain(|index| members.binary_search(index).is_err());
-                lookups.push(ValueIndex { path, json_type, by_hash, all: members });
+                lookups.push(ValueIndex { path, json_type, by_hash, all_policies: members });
             }
         }
         Self { always: always.into(), lookups: lookups.into(), hasher }
@@ -347,10 +347,10 @@ impl GateIndex {
                             );
                         }
                         // Value of another type: evaluate each policy, which reports that its test is undecided.
-                        Some(_) => found.extend_from_slice(&lookup.all),
+                        Some(_) => found.extend_from_slice(&lookup.all_policies),
                     }
                 }
-                Err(_) => found.extend_from_slice(&lookup.all),
+                Err(_) => found.extend_from_slice(&lookup.all_policies),
             }
         }
         found.sort_unstable();

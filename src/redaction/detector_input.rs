@@ -98,7 +98,7 @@ impl<'a> DetectorInput<'a> {
             .any(|key| words.is_match(&JsonKeys::to_words(key)));
         let places =
             if under_key { Vec::new() } else { words.find_iter(self.text).map(|m| m.range()).collect() };
-        ContextWords { under_key, places }
+        ContextWords { under_key, ranges: places }
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn is_word(c: char) -> bool {
 /// The positions of context words in one text.
 pub(super) struct ContextWords {
     under_key: bool,
-    places: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
 }
 
 impl ContextWords {
@@ -119,9 +119,9 @@ impl ContextWords {
         if self.under_key {
             return true;
         }
-        let next = self.places.partition_point(|place| place.start < range.start);
-        let preceding = next.checked_sub(1).and_then(|index| self.places.get(index));
+        let next = self.ranges.partition_point(|place| place.start < range.start);
+        let preceding = next.checked_sub(1).and_then(|index| self.ranges.get(index));
         preceding.is_some_and(|place| place.end + before >= range.start)
-            || self.places.get(next).is_some_and(|place| place.start <= range.end + after)
+            || self.ranges.get(next).is_some_and(|place| place.start <= range.end + after)
     }
 }

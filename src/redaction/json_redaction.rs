@@ -30,7 +30,7 @@ impl Redactor {
         if json::is_deeper_than(value, MAX_DEPTH) {
             return Err(NestingError);
         }
-        Ok(self.redact_node(value, JsonKeys::default(), Nesting { depth: 0, written: 0 }))
+        Ok(self.redact_node(value, JsonKeys::default(), Nesting { depth: 0, embedded: 0 }))
     }
 
     fn redact_node(&self, value: &mut Value, keys: JsonKeys<'_>, place: Nesting) -> bool {
@@ -97,7 +97,8 @@ impl Redactor {
     fn redact_string(&self, text: &str, keys: JsonKeys<'_>, place: Nesting) -> Option<String> {
         if let Some(mut inner) = parse_embedded_json(text, place) {
             let pretty = text.trim().contains('\n');
-            let changed = self.redact_node(&mut inner, keys, Nesting { written: place.written + 1, ..place });
+            let changed =
+                self.redact_node(&mut inner, keys, Nesting { embedded: place.embedded + 1, ..place });
             return changed.then(|| if pretty { format!("{inner:#}") } else { inner.to_string() });
         }
         match self.redact_text_under(text, keys) {
@@ -111,7 +112,7 @@ impl Redactor {
 #[derive(Clone, Copy)]
 struct Nesting {
     depth: usize,
-    written: usize,
+    embedded: usize,
 }
 
 impl Nesting {
@@ -123,7 +124,7 @@ impl Nesting {
 /// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
 /// plain text, because parsing would lose a value.
 fn parse_embedded_json(text: &str, place: Nesting) -> Option<Value> {
-    if place.written >= MAX_EMBEDDED_JSON || !text.trim_start().starts_with(['{', '[']) {
+    if place.embedded >= MAX_EMBEDDED_JSON || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
     let value = json::parse(text).ok()?;

@@ -11,7 +11,7 @@ use crate::unicode;
 pub(super) struct NormalizedText<'a> {
     text: Cow<'a, str>,
     /// In ascending order; empty if the text equals the original.
-    steps: Vec<OffsetMapping>,
+    mappings: Vec<OffsetMapping>,
     /// Whether the original has invisible characters.
     has_invisible: bool,
 }
@@ -53,7 +53,7 @@ impl<'a> NormalizedText<'a> {
 
     fn with_invisible_as(invisible: CharMapping, original: &'a str) -> Self {
         if original.bytes().all(is_unchanged_ascii) {
-            return Self { text: Cow::Borrowed(original), steps: Vec::new(), has_invisible: false };
+            return Self { text: Cow::Borrowed(original), mappings: Vec::new(), has_invisible: false };
         }
         let mut text = String::with_capacity(original.len());
         let mut steps = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> NormalizedText<'a> {
             running = matches!(fold, CharMapping::Keep);
             at += width;
         }
-        Self { text: Cow::Owned(text), steps, has_invisible }
+        Self { text: Cow::Owned(text), mappings: steps, has_invisible }
     }
 
     /// The normalized text.
@@ -93,7 +93,7 @@ impl<'a> NormalizedText<'a> {
 
     /// Whether normalization changed nothing.
     pub(super) fn is_original(&self) -> bool {
-        self.steps.is_empty()
+        self.mappings.is_empty()
     }
 
     /// Returns the original byte range of a non-empty range of the normalized text.
@@ -109,9 +109,9 @@ impl<'a> NormalizedText<'a> {
 
     /// Returns the normalized offset of an original offset, or of the next character that is not dropped.
     pub(super) fn normalized_offset(&self, original: usize) -> usize {
-        let after = self.steps.partition_point(|step| step.original <= original);
-        let limit = self.steps.get(after).map_or(self.text.len(), |next| next.folded);
-        let step = after.checked_sub(1).and_then(|index| self.steps.get(index));
+        let after = self.mappings.partition_point(|step| step.original <= original);
+        let limit = self.mappings.get(after).map_or(self.text.len(), |next| next.folded);
+        let step = after.checked_sub(1).and_then(|index| self.mappings.get(index));
         match step {
             _ if self.is_original() => original,
             Some(step) if original == step.original => step.folded,
@@ -121,8 +121,8 @@ impl<'a> NormalizedText<'a> {
     }
 
     fn mapping_at(&self, folded: usize) -> Option<&OffsetMapping> {
-        let after = self.steps.partition_point(|step| step.folded <= folded);
-        self.steps.get(after.checked_sub(1)?)
+        let after = self.mappings.partition_point(|step| step.folded <= folded);
+        self.mappings.get(after.checked_sub(1)?)
     }
 }
 

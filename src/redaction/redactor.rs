@@ -55,9 +55,9 @@ struct DetectorMatch {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SearchScope {
     /// Where custom patterns start matching; text before it is available for look-behind only.
-    pub(super) from: usize,
+    pub(super) start: usize,
     /// Whether the detectors are known to match nothing in it.
-    pub(super) plain: bool,
+    pub(super) skip_detectors: bool,
 }
 
 /// Hex digits of the digest in a label.
@@ -133,16 +133,20 @@ impl Redactor {
         const MASKED_ROUNDS: usize = 32;
         let mut hidden: Vec<RedactedRange> = Vec::new();
         let mut current = Cow::Borrowed(text);
-        let mut from = scope.from;
+        let mut from = scope.start;
         for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { RedactionStyle::Mask };
             // A match of a pattern that was removed may have joined text that a detector matches.
             if self.charge_search(&current).is_err() {
                 break;
             }
-            let plain = scope.plain && round == 0;
-            let finds =
-                self.find_matches(&current, keys, &SearchScope { from, plain }, &label_ranges(&hidden));
+            let plain = scope.skip_detectors && round == 0;
+            let finds = self.find_matches(
+                &current,
+                keys,
+                &SearchScope { start: from, skip_detectors: plain },
+                &label_ranges(&hidden),
+            );
             if finds.is_empty() {
                 return hidden;
             }
@@ -157,7 +161,7 @@ impl Redactor {
                 })
                 .collect();
             hidden = RedactedRange::compose(&hidden, replaced, &current);
-            let before = RedactedRange::apply(&hidden, text, 0..scope.from);
+            let before = RedactedRange::apply(&hidden, text, 0..scope.start);
             from = before.len();
             current = Cow::Owned(RedactedRange::apply(&hidden, text, 0..text.len()));
         }
@@ -192,17 +196,17 @@ impl Redactor {
             }
         };
         for pattern in self.patterns.iter() {
-            matches_from(pattern, text, scope.from).for_each(|found| add(None, found));
+            matches_from(pattern, text, scope.start).for_each(|found| add(None, found));
         }
         for folded in NormalizedText::readings(text) {
             let subject = DetectorInput { text: folded.text(), keys };
-            for detector in self.detectors.iter().filter(|_| !scope.plain) {
+            for detector in self.detectors.iter().filter(|_| !scope.skip_detectors) {
                 for range in detector.find_in(&subject) {
                     add(Some(*detector), folded.original_range(&range));
                 }
             }
             for pattern in self.patterns.iter().filter(|_| !folded.is_original()) {
-                let resolved = matches_from(pattern, folded.text(), folded.normalized_offset(scope.from));
+                let resolved = matches_from(pattern, folded.text(), folded.normalized_offset(scope.start));
                 resolved.for_each(|found| add(None, folded.original_range(&found)));
             }
         }

@@ -21,9 +21,9 @@ impl Replacement {
 }
 
 impl RedactionRule for Replacement {
-    fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
+    fn find_redactions(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
         let [pattern] = &self.pattern;
-        matches_from(pattern, text, scope.from)
+        matches_from(pattern, text, scope.start)
             .map(|place| {
                 let mut with = String::new();
                 if let Some(captures) = pattern.captures_at(text, place.start) {
@@ -38,7 +38,7 @@ impl RedactionRule for Replacement {
         &self.pattern
     }
 
-    fn detects(&self) -> bool {
+    fn has_detectors(&self) -> bool {
         false
     }
 }

@@ -53,15 +53,15 @@ pub struct MatchTooLongError;
 /// Finds the ranges to redact in a streamed text.
 pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
     /// Returns the redacted ranges in order, with their replacements.
-    fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange>;
+    fn find_redactions(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange>;
     /// The custom patterns that it searches for.
     fn patterns(&self) -> &[Regex];
     /// Whether it runs detectors.
-    fn detects(&self) -> bool;
+    fn has_detectors(&self) -> bool;
 }
 
 impl RedactionRule for Redactor {
-    fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
+    fn find_redactions(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
         self.find_redactions(text, JsonKeys::default(), scope)
     }
 
@@ -69,7 +69,7 @@ impl RedactionRule for Redactor {
         self.patterns()
     }
 
-    fn detects(&self) -> bool {
+    fn has_detectors(&self) -> bool {
         self.has_detectors()
     }
 }
@@ -77,25 +77,25 @@ impl RedactionRule for Redactor {
 /// The streaming redaction or replacement of one text.
 #[derive(Debug)]
 pub struct StreamRedactor {
-    hiding: Arc<dyn RedactionRule>,
+    rule: Arc<dyn RedactionRule>,
     /// The held text and a part of the released text before it.
     window: String,
     /// Length of the first character of the window if it is only there for look-behind.
-    lead: usize,
+    look_behind: usize,
     /// How much of the window has been released.
-    passed: usize,
+    released: usize,
     /// The length of the window at the last search.
-    looked: usize,
+    searched: usize,
     /// The starts of the last three words, the newest last.
-    words: [usize; 3],
+    word_starts: [usize; 3],
     /// The number of letters of the last word if it is plain.
-    letters: Option<usize>,
+    last_plain_letters: Option<usize>,
     /// The end of the last word that is not plain.
-    telling: usize,
+    candidates_end: usize,
     /// Positions that no detector match crosses: the window can start there.
-    breaks: VecDeque<usize>,
-    reaches: PatternExtents,
-    decided: u64,
+    cut_points: VecDeque<usize>,
+    extents: PatternExtents,
+    released_total: u64,
 }
 
 /// The maximum extents of the custom patterns.
@@ -117,39 +117,39 @@ impl StreamRedactor {
         Self::new(replacement)
     }
 
-    fn new(hiding: Arc<dyn RedactionRule>) -> Self {
-        let mut reaches = PatternExtents::default();
-        for pattern in hiding.patterns() {
+    fn new(rule: Arc<dyn RedactionRule>) -> Self {
+        let mut extents = PatternExtents::default();
+        for pattern in rule.patterns() {
             match MatchExtent::from_pattern(pattern) {
-                Some(MatchExtent::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
-                Some(MatchExtent::Word) => reaches.word = true,
+                Some(MatchExtent::Bytes(bytes)) => extents.bytes = extents.bytes.max(Some(bytes)),
+                Some(MatchExtent::Word) => extents.word = true,
                 // A pattern that can span lines is matched per line.
-                Some(MatchExtent::Line) | None => reaches.line = true,
+                Some(MatchExtent::Line) | None => extents.line = true,
             }
         }
         Self {
-            hiding,
+            rule,
             window: String::new(),
-            lead: 0,
-            passed: 0,
-            looked: 0,
-            words: [0; 3],
-            letters: None,
-            telling: 0,
-            breaks: VecDeque::new(),
-            reaches,
-            decided: 0,
+            look_behind: 0,
+            released: 0,
+            searched: 0,
+            word_starts: [0; 3],
+            last_plain_letters: None,
+            candidates_end: 0,
+            cut_points: VecDeque::new(),
+            extents,
+            released_total: 0,
         }
     }
 
     /// The number of bytes held back.
     pub fn held_bytes(&self) -> usize {
-        self.window.len() - self.passed
+        self.window.len() - self.released
     }
 
     /// The number of bytes of the text that are released.
     pub fn released_bytes(&self) -> u64 {
-        self.decided
+        self.released_total
     }
 
     /// Adds a chunk of text, and appends to `shown` what can be released.
@@ -159,12 +159,12 @@ impl StreamRedactor {
     /// of the rest can be released.
     pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
         // Without detectors, and with short patterns only, white space has no significance.
-        let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
+        let anywhere = !self.rule.has_detectors() && !self.extents.word && !self.extents.line;
         for c in more.chars() {
             self.window.push(c);
             if is_space(c) {
                 self.end_word(c);
-                if !self.reaches.line || c == '\n' {
+                if !self.extents.line || c == '\n' {
                     self.release_or_search(shown);
                 }
             } else if anywhere && self.is_search_due() {
@@ -181,52 +181,52 @@ impl StreamRedactor {
     pub fn finish(&mut self) -> String {
         self.end_word(' ');
         let mut shown = String::new();
-        let hidden = self.hidden();
+        let hidden = self.find_in_window();
         self.release(self.window.len(), &hidden, &mut shown);
         shown
     }
 
     /// Ends a word at white space or at the end of the text.
     fn end_word(&mut self, space: char) {
-        let [.., start] = self.words;
+        let [.., start] = self.word_starts;
         let word = self.window.get(start..).unwrap_or_default();
         let trimmed = word.trim_end_matches(is_space);
         if !trimmed.is_empty() {
             let letters = prefilter::plain_word_letters(trimmed);
-            let code = match (self.letters, letters) {
+            let code = match (self.last_plain_letters, letters) {
                 (Some(before), Some(letters)) => {
                     prefilter::is_possible_codice_fiscale(before, trimmed, letters)
                 }
                 _ => false,
             };
             if letters.is_none() || code {
-                self.telling = self.window.len();
+                self.candidates_end = self.window.len();
             }
-            self.letters = letters;
-            let [_, second, third] = self.words;
-            self.words = [second, third, self.window.len()];
+            self.last_plain_letters = letters;
+            let [_, second, third] = self.word_starts;
+            self.word_starts = [second, third, self.window.len()];
         } else {
-            let [.., last] = &mut self.words;
+            let [.., last] = &mut self.word_starts;
             *last = self.window.len();
         }
         // Numbers continue over spaces, but not over a word, a line, or such a sign. The sign must be visible: `&shy;` is not.
         let ends = |word: &str| {
             word.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"'))
         };
-        let plain = self.letters.is_some();
+        let plain = self.last_plain_letters.is_some();
         if space != ' ' || ends(trimmed) && (plain || ends(NormalizedText::new(trimmed).text())) {
-            self.breaks.push_back(self.window.len());
+            self.cut_points.push_back(self.window.len());
         }
     }
 
     fn release_or_search(&mut self, shown: &mut String) {
-        let patterned = !self.hiding.patterns().is_empty();
+        let patterned = !self.rule.patterns().is_empty();
         if !patterned && !self.has_candidates() {
-            let [before_last, ..] = self.words;
+            let [before_last, ..] = self.word_starts;
             self.release(before_last, &[], shown);
             // All text for look-behind must be plain: the window does not record what was redacted before.
-            if self.telling + LOOK_BACK < self.passed {
-                self.drop_released(self.telling..self.passed - LOOK_BACK, &[]);
+            if self.candidates_end + LOOK_BACK < self.released {
+                self.drop_released(self.candidates_end..self.released - LOOK_BACK, &[]);
             }
         } else if self.is_search_due() {
             self.search(shown);
@@ -235,28 +235,28 @@ impl StreamRedactor {
 
     /// Whether enough new text has arrived for a search: the more is held, the more is needed.
     fn is_search_due(&self) -> bool {
-        self.reaches.line || self.window.len() >= self.looked + MIN_SEARCH_STEP.max(self.held_bytes() / 8)
+        self.extents.line || self.window.len() >= self.searched + MIN_SEARCH_STEP.max(self.held_bytes() / 8)
     }
 
     /// Whether the held text has words in which a detector can match.
     fn has_candidates(&self) -> bool {
-        self.telling > self.passed
+        self.candidates_end > self.released
     }
 
-    fn hidden(&self) -> Vec<RedactedRange> {
-        let scope = SearchScope { from: self.lead, plain: !self.has_candidates() };
-        self.hiding.hidden(&self.window, &scope)
+    fn find_in_window(&self) -> Vec<RedactedRange> {
+        let scope = SearchScope { start: self.look_behind, skip_detectors: !self.has_candidates() };
+        self.rule.find_redactions(&self.window, &scope)
     }
 
     /// Searches the held text, and releases what is certain.
     fn search(&mut self, shown: &mut String) {
-        self.looked = self.window.len();
-        let hidden = self.hidden();
+        self.searched = self.window.len();
+        let hidden = self.find_in_window();
         let end = self.window.len();
-        let [before_last, ..] = self.words;
+        let [before_last, ..] = self.word_starts;
         let mut certain = end;
         let telling = self.has_candidates();
-        if self.hiding.detects() {
+        if self.rule.has_detectors() {
             let limit = if telling {
                 self.look_behind_start(end, DETECTORS_LOOK_AHEAD, &hidden)
             } else {
@@ -264,16 +264,16 @@ impl StreamRedactor {
             };
             certain = certain.min(limit);
         }
-        if let Some(bytes) = self.reaches.bytes {
+        if let Some(bytes) = self.extents.bytes {
             // A match at the end may still be redacted, and be shorter then.
             certain = certain.min(self.look_behind_start(end, 2 * bytes + MAX_ESCAPE, &hidden));
         }
-        if self.reaches.line {
+        if self.extents.line {
             let line = self.window.rfind('\n').map_or(0, |at| at + 1);
             certain = certain.min(line);
         }
         self.release(certain, &hidden, shown);
-        let needed = self.look_behind_start(self.passed, LOOK_BACK, &hidden);
+        let needed = self.look_behind_start(self.released, LOOK_BACK, &hidden);
         self.drop_released(0..needed, &hidden);
     }
 
@@ -312,12 +312,12 @@ impl StreamRedactor {
         while !self.window.is_char_boundary(certain) {
             certain -= 1;
         }
-        if certain <= self.passed {
+        if certain <= self.released {
             return;
         }
-        shown.push_str(&RedactedRange::apply(hidden, &self.window, self.passed..certain));
-        self.decided += (certain - self.passed) as u64;
-        self.passed = certain;
+        shown.push_str(&RedactedRange::apply(hidden, &self.window, self.released..certain));
+        self.released_total += (certain - self.released) as u64;
+        self.released = certain;
     }
 
     /// Drops text that is not needed for look-behind any more: the window then starts within this range.
@@ -328,7 +328,7 @@ impl StreamRedactor {
         }
         let whole = |place: usize| !hidden.iter().any(|one| one.range.start < place && place < one.range.end);
         let usable = |place: &&usize| **place <= places.end && **place >= places.start && whole(**place);
-        let cut = match self.breaks.iter().rev().find(usable) {
+        let cut = match self.cut_points.iter().rev().find(usable) {
             Some(cut) => *cut,
             None if places.end < MAX_LOOK_BACK => return,
             None => self.window.floor_char_boundary(places.end),
@@ -337,13 +337,14 @@ impl StreamRedactor {
             self.window.get(..cut).and_then(|before| before.chars().next_back()).map_or(0, char::len_utf8);
         let gone = cut - lead;
         self.window.drain(..gone);
-        self.lead = lead;
-        for place in
-            [&mut self.passed, &mut self.looked, &mut self.telling].into_iter().chain(&mut self.words)
+        self.look_behind = lead;
+        for place in [&mut self.released, &mut self.searched, &mut self.candidates_end]
+            .into_iter()
+            .chain(&mut self.word_starts)
         {
             *place = place.saturating_sub(gone);
         }
-        self.breaks.retain_mut(|place| {
+        self.cut_points.retain_mut(|place| {
             let kept = *place > cut;
             *place = place.saturating_sub(gone);
             kept

@@ -19,7 +19,7 @@ pub(super) struct FileSnapshot {
 #[derive(Debug, PartialEq, Eq)]
 struct FileState {
     content: Result<u64, ReadError>,
-    mark: Option<FileMetadata>,
+    metadata: Option<FileMetadata>,
 }
 
 /// Metadata that changes if the same content is written again.
@@ -62,19 +62,19 @@ impl FileSnapshot {
 
     /// The paths of the readable files, with symbolic links resolved.
     pub(super) fn targets(&self) -> impl Iterator<Item = &Path> {
-        self.files.values().filter_map(|seen| seen.mark.as_ref()?.target.as_deref())
+        self.files.values().filter_map(|seen| seen.metadata.as_ref()?.target.as_deref())
     }
 }
 
 impl FileState {
     fn new(path: &Path, roots: &FileSandbox) -> Self {
-        let mark = fs::metadata(path).ok().map(|metadata| FileMetadata::new(path, &metadata));
+        let metadata = fs::metadata(path).ok().map(|metadata| FileMetadata::new(path, &metadata));
         let content = roots.read(path).map(|bytes| {
             let mut hasher = DefaultHasher::new();
             hasher.write(&bytes);
             hasher.finish()
         });
-        Self { content, mark }
+        Self { content, metadata }
     }
 }
 

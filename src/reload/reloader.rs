@@ -17,15 +17,15 @@ use crate::suite::{self, LoadedSuite};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReloadResult {
     /// The files match the active rules.
-    Same,
+    Unchanged,
     /// The rules in the files are active now.
     Applied,
     /// The rules in the files were rejected; [`Status::last_rejected`](crate::engine::ReloadStatus::last_rejected) has the reason.
-    Refused,
+    Rejected,
     /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::ReloadStatus::held) has the details.
-    Held,
+    Pending,
     /// The files kept changing while they were read, so nothing was changed.
-    Unsteady,
+    Unstable,
 }
 
 /// Maximum number of attempts to read files that change while they are read.
@@ -96,7 +96,7 @@ impl Reloader {
     }
 
     pub(super) fn reject_internal_error(&self) -> ReloadResult {
-        self.reject(RejectionReason::Failure(
+        self.reject(RejectionReason::Internal(
             "internal error: Callgate failed to load these rules".to_owned(),
         ))
     }
@@ -109,7 +109,7 @@ impl Reloader {
         let read = || LoadedFiles { built: policy::build(paths), tests: suite::load(paths) };
         let (judged, read) = read_consistently(drawn_files, see, read).unzip();
         self.last_snapshot = judged;
-        let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unsteady };
+        let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unstable };
         match built.policies.take() {
             Some(chains) => self.apply(&Arc::new(chains), tests),
             None => self.reject(RejectionReason::Errors(Arc::new(built))),
@@ -153,10 +153,10 @@ impl Reloader {
     fn reject(&self, why: RejectionReason) -> ReloadResult {
         while !self
             .engine
-            .apply_decision(&self.engine.active_policies(), ReloadDecision::Refuse(None, why.clone()))
+            .apply_decision(&self.engine.active_policies(), ReloadDecision::Reject(None, why.clone()))
         {
         }
-        ReloadResult::Refused
+        ReloadResult::Rejected
     }
 
     fn decide(
@@ -166,22 +166,22 @@ impl Reloader {
         tested: &impl Deref<Target = Result<(), RejectionReason>>,
     ) -> (ReloadDecision, ReloadResult) {
         if active.revision() == chains.revision() {
-            return (ReloadDecision::Same, ReloadResult::Same);
+            return (ReloadDecision::Unchanged, ReloadResult::Unchanged);
         }
         let governing = active.reload_settings().merge(self.required);
         if (governing.require_tests || chains.reload_settings().require_tests)
             && let Err(why) = &**tested
         {
             return (
-                ReloadDecision::Refuse(Some(chains.revision().to_owned()), why.clone()),
-                ReloadResult::Refused,
+                ReloadDecision::Reject(Some(chains.revision().to_owned()), why.clone()),
+                ReloadResult::Rejected,
             );
         }
         let widenings = if governing.confirm_widening { find_widenings(active, chains) } else { Vec::new() };
         if widenings.is_empty() {
             (ReloadDecision::Apply(Arc::clone(chains)), ReloadResult::Applied)
         } else {
-            (ReloadDecision::Hold(Arc::clone(chains), widenings), ReloadResult::Held)
+            (ReloadDecision::RequireConfirmation(Arc::clone(chains), widenings), ReloadResult::Pending)
         }
     }
 }
@@ -190,7 +190,7 @@ impl Reloader {
 fn run_tests(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
     tests.check_against(chains);
     if tests.diagnostics.has_errors() {
-        return Err(RejectionReason::Tests(render::text(&tests.diagnostics, &tests.sources, false)));
+        return Err(RejectionReason::TestFailures(render::text(&tests.diagnostics, &tests.sources, false)));
     }
     if tests.suite.is_empty() {
         return Err(RejectionReason::MissingTests);
@@ -200,7 +200,7 @@ fn run_tests(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(
         return Ok(());
     }
     let (text, summary) = (suite::render::text(&report, false), suite::render::summary(&report));
-    Err(RejectionReason::Tests(format!("{text}{summary}")))
+    Err(RejectionReason::TestFailures(format!("{text}{summary}")))
 }
 
 /// Rules and their tests, as read.
@@ -211,7 +211,7 @@ struct LoadedFiles {
 
 impl LoadedFiles {
     /// The files that the rules or the tests refer to.
-    fn drawn_files(&self) -> Vec<PathBuf> {
+    fn referenced_files(&self) -> Vec<PathBuf> {
         self.built.referenced_files.iter().chain(&self.tests.referenced_files).cloned().collect()
     }
 }
@@ -226,7 +226,7 @@ fn read_consistently<F: PartialEq>(
     for _ in 0..MAX_READ_ATTEMPTS {
         let before = see(drawn_files);
         let read = read();
-        *drawn_files = read.drawn_files();
+        *drawn_files = read.referenced_files();
         if see(drawn_files) == before {
             return Some((before, read));
         }
@@ -284,10 +284,10 @@ mod tests {
         let engine = Engine::from_text("policies: []").unwrap();
         let revision = engine.revision();
         let mut reloader = Reloader::new(engine.clone(), []);
-        assert_eq!(reloader.catch_panic(|_| panic!("a mistake in Callgate")), ReloadResult::Refused);
+        assert_eq!(reloader.catch_panic(|_| panic!("a mistake in Callgate")), ReloadResult::Rejected);
         let status = engine.status();
         assert_eq!(
-            status.last_rejected.unwrap().why.summary(),
+            status.last_rejected.unwrap().reason.summary(),
             "internal error: Callgate failed to load these rules"
         );
         assert_eq!(status.revision, revision);

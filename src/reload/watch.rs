@@ -61,7 +61,7 @@ impl Default for WatcherOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RulesWatcher {
-    bell: WakeSignal,
+    wake_signal: WakeSignal,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -78,27 +78,27 @@ impl RulesWatcher {
     /// If the thread can't be started.
     pub fn start(reloader: Reloader, options: WatcherOptions) -> io::Result<Self> {
         let (ring, heard) = sync_channel(1);
-        let bell = WakeSignal { ring, stop: Arc::default() };
+        let bell = WakeSignal { sender: ring, stop: Arc::default() };
         let signs = if options.notify { start_notifications(bell.clone()) } else { None };
         let watching = WatcherThread {
             reloader,
             options,
-            heard,
+            wake_receiver: heard,
             stop: bell.stop.clone(),
-            signs,
-            watched: HashMap::new(),
+            notifications: signs,
+            watched_directories: HashMap::new(),
         };
         let thread =
             thread::Builder::new().name("callgate-watch".to_owned()).spawn(move || watching.run())?;
-        Ok(Self { bell, thread: Some(thread) })
+        Ok(Self { wake_signal: bell, thread: Some(thread) })
     }
 }
 
 impl Drop for RulesWatcher {
     /// Stops watching. Waits for a reload in progress: nothing changes afterwards.
     fn drop(&mut self) {
-        self.bell.stop.store(true, Ordering::Release);
-        self.bell.ring();
+        self.wake_signal.stop.store(true, Ordering::Release);
+        self.wake_signal.wake();
         // A listener on the watch thread itself may drop it.
         if let Some(thread) =
             self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
@@ -111,14 +111,14 @@ impl Drop for RulesWatcher {
 /// Wakes the thread. Several signals before it wakes count as one.
 #[derive(Clone)]
 struct WakeSignal {
-    ring: SyncSender<()>,
+    sender: SyncSender<()>,
     stop: Arc<AtomicBool>,
 }
 
 impl WakeSignal {
-    fn ring(&self) {
+    fn wake(&self) {
         // Full: a signal is pending already.
-        let _ = self.ring.try_send(());
+        let _ = self.sender.try_send(());
     }
 }
 
@@ -132,7 +132,7 @@ fn start_notifications(bell: WakeSignal) -> Option<RecommendedWatcher> {
             _ => false,
         });
         if !only_read {
-            bell.ring();
+            bell.wake();
         }
     })
     .ok()
@@ -141,11 +141,11 @@ fn start_notifications(bell: WakeSignal) -> Option<RecommendedWatcher> {
 struct WatcherThread {
     reloader: Reloader,
     options: WatcherOptions,
-    heard: Receiver<()>,
+    wake_receiver: Receiver<()>,
     stop: Arc<AtomicBool>,
-    signs: Option<RecommendedWatcher>,
+    notifications: Option<RecommendedWatcher>,
     /// The watched directories with their identities: a new directory of the same name must be watched again.
-    watched: HashMap<PathBuf, Option<DirectoryIdentity>>,
+    watched_directories: HashMap<PathBuf, Option<DirectoryIdentity>>,
 }
 
 impl WatcherThread {
@@ -159,10 +159,10 @@ impl WatcherThread {
                 return;
             }
             let pause = match looked {
-                Some(ReloadResult::Unsteady) => self.options.debounce,
+                Some(ReloadResult::Unstable) => self.options.debounce,
                 _ => self.options.poll,
             };
-            if self.heard.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+            if self.wake_receiver.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
         }
@@ -188,7 +188,7 @@ impl WatcherThread {
         // The rules may refer to files whose directories are watched only from here on.
         let seen = self.take_snapshot();
         let overtaken = self.reloader.last_snapshot().is_some_and(|judged| !judged.has_same_contents(&seen));
-        Some(if overtaken { ReloadResult::Unsteady } else { looked })
+        Some(if overtaken { ReloadResult::Unstable } else { looked })
     }
 
     /// Waits for the debounce time; the snapshot after it covers the notifications during it. Returns `false` if the watch must stop.
@@ -196,7 +196,7 @@ impl WatcherThread {
         let until = Instant::now() + self.options.debounce;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let heard = self.heard.recv_timeout(left);
+            let heard = self.wake_receiver.recv_timeout(left);
             if self.stop.load(Ordering::Acquire) || heard == Err(RecvTimeoutError::Disconnected) {
                 return false;
             }
@@ -218,20 +218,20 @@ impl WatcherThread {
 
     /// Watches exactly these directories. Returns whether there are new ones.
     fn watch_directories(&mut self, directories: &[PathBuf]) -> bool {
-        let Some(signs) = &mut self.signs else { return false };
+        let Some(signs) = &mut self.notifications else { return false };
         let gone: Vec<PathBuf> =
-            self.watched.keys().filter(|known| !directories.contains(known)).cloned().collect();
+            self.watched_directories.keys().filter(|known| !directories.contains(known)).cloned().collect();
         for directory in gone {
-            self.watched.remove(&directory);
+            self.watched_directories.remove(&directory);
             let _ = signs.unwatch(&directory);
         }
         let mut any = false;
         for directory in directories {
             let identity = DirectoryIdentity::new(directory);
-            if self.watched.get(directory) == Some(&identity) {
+            if self.watched_directories.get(directory) == Some(&identity) {
                 continue;
             }
-            if self.watched.insert(directory.clone(), identity).is_some() {
+            if self.watched_directories.insert(directory.clone(), identity).is_some() {
                 let _ = signs.unwatch(directory);
             }
             // A directory that can't be watched, because of a system limit, is still polled.

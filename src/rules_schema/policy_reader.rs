@@ -51,7 +51,7 @@ pub struct PolicyReader<'a> {
     /// Whether absent fields match in restricting policies (`defaults.absent: match`).
     pub absent_matches: bool,
     /// The contents of the files that the policy refers to, apart from the rules file.
-    pub drawn_files: Vec<String>,
+    pub referenced_files: Vec<String>,
     /// The paths of those files, including unreadable ones.
     pub referenced_paths: Vec<PathBuf>,
     /// The members of the call document read so far.
@@ -76,7 +76,7 @@ impl<'a> PolicyReader<'a> {
             after_tool: false,
             of_run: false,
             absent_matches: false,
-            drawn_files: Vec::new(),
+            referenced_files: Vec::new(),
             referenced_paths: Vec::new(),
             roots_read: BTreeSet::new(),
             context_reads: ContextReads::default(),
@@ -268,7 +268,7 @@ impl<'a> PolicyReader<'a> {
         self.referenced_paths.push(path.clone());
         match text {
             Ok(text) => {
-                self.drawn_files.push(text.clone());
+                self.referenced_files.push(text.clone());
                 Some((self.sources.add(path.display().to_string(), text.as_str()), text))
             }
             Err(problem) => {

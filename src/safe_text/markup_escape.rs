@@ -129,7 +129,7 @@ struct EscapeWriter {
     /// The last unit of the beginning.
     last: Option<EscapeUnit>,
     /// How many characters the beginning can still take; zero after the first unit that did not fit.
-    room: usize,
+    remaining: usize,
     end: VecDeque<EscapeUnit>,
     end_length: usize,
     end_limit: usize,
@@ -163,7 +163,7 @@ impl EscapeWriter {
         Self {
             beginning: String::new(),
             last: None,
-            room: limit - end_limit,
+            remaining: limit - end_limit,
             end: VecDeque::new(),
             end_length: 0,
             end_limit,
@@ -183,8 +183,8 @@ impl EscapeWriter {
     }
 
     fn unit(&mut self, unit: EscapeUnit) {
-        if self.end.is_empty() && self.left_out == 0 && unit.length <= self.room {
-            self.room -= unit.length;
+        if self.end.is_empty() && self.left_out == 0 && unit.length <= self.remaining {
+            self.remaining -= unit.length;
             if let Some(before) = self.last.replace(unit) {
                 self.beginning.push_str(&before.text);
             }
@@ -193,7 +193,7 @@ impl EscapeWriter {
         self.end_length += unit.length;
         self.end.push_back(unit);
         // The end may use what the beginning left of the limit, as long as nothing is left out.
-        while self.end_length > self.end_limit + self.room {
+        while self.end_length > self.end_limit + self.remaining {
             let Some(first) = self.end.pop_front() else { return };
             self.end_length -= first.length;
             self.left_out += 1;

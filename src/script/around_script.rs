@@ -26,21 +26,21 @@ pub const MAX_SCRIPT: usize = 64 << 10;
 
 /// The limits of a script: steps count over all replays of a call, everything else over one replay.
 pub static SCRIPT_LIMITS: ScriptLimits = ScriptLimits {
-    who: "the script",
+    subject: "the script",
     steps: 500_000,
-    text: 1 << 20,
-    texts: 16 << 20,
+    string_bytes: 1 << 20,
+    total_string_bytes: 16 << 20,
     values: 250_000,
-    output: 16 << 20,
-    depth: 160,
-    calls: 24,
+    output_bytes: 16 << 20,
+    nesting: 160,
+    call_depth: 24,
 };
 
 /// A compiled script, which several threads can run at once.
 #[derive(Debug)]
 pub struct AroundScript {
     program: Program,
-    reads: ProgramDependencies,
+    dependencies: ProgramDependencies,
     context_reads: Arc<ContextReads>,
     digest: Digest,
 }
@@ -89,7 +89,7 @@ pub struct ScriptException {
     /// An identifier that policies can match.
     pub kind: Option<String>,
     /// The journal entry (from 0) whose result this error is; `None` for an error of the script itself.
-    pub from: Option<usize>,
+    pub journal_entry: Option<usize>,
 }
 
 /// A failure of a script: an uncaught runtime error, an exceeded limit, or a journal that does not match.
@@ -101,19 +101,19 @@ pub struct ScriptRunError {
     /// Line and column in the script, both from 1, in characters.
     pub position: Option<(usize, usize)>,
     /// Whether the script requested other effects than the journal holds.
-    pub mismatch: bool,
+    pub is_mismatch: bool,
     /// Whether the script exceeded a limit.
-    pub limit: bool,
+    pub is_limit: bool,
 }
 
 impl ScriptRunError {
     pub(super) fn new(message: impl Into<String>, spot: Option<SourcePosition>) -> Self {
         let position = spot.map(|spot| (spot.line, spot.column));
-        Self { message: message.into(), position, mismatch: false, limit: false }
+        Self { message: message.into(), position, is_mismatch: false, is_limit: false }
     }
 
     pub(super) fn mismatch(message: impl Into<String>, spot: Option<SourcePosition>) -> Self {
-        Self { mismatch: true, ..Self::new(message, spot) }
+        Self { is_mismatch: true, ..Self::new(message, spot) }
     }
 }
 
@@ -154,8 +154,8 @@ impl AroundScript {
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = compile(text, &ast, Language::Script)?;
         let digest = Digest::compute(format!("around 1\n{text}").as_bytes());
-        let context_reads = Arc::new(compiled.reads.context.clone());
-        Ok(Self { program: compiled.program, reads: compiled.reads, context_reads, digest })
+        let context_reads = Arc::new(compiled.dependencies.context.clone());
+        Ok(Self { program: compiled.program, dependencies: compiled.dependencies, context_reads, digest })
     }
 
     /// The digest of the script, to which journals are bound.
@@ -170,12 +170,12 @@ impl AroundScript {
 
     /// The arguments that the script reads or sets, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
-        self.reads.argument_names()
+        self.dependencies.argument_names()
     }
 
     /// Whether the script reads the session.
     pub fn reads_session(&self) -> bool {
-        self.reads.roots.contains(&Root::Session)
+        self.dependencies.roots.contains(&Root::Session)
     }
 
     /// Captures the input of all replays of one call: the call with its final input, the `annotations` of the tool's server, and
@@ -189,12 +189,16 @@ impl AroundScript {
         annotations: Option<&'c Value>,
         session: &SessionState,
     ) -> Result<ScriptCall<'c>, ScriptRunError> {
-        self.reads.check_decided(session).map_err(|message| ScriptRunError::new(message, None))?;
-        let reads_session = self.reads.roots.contains(&Root::Session);
-        self.seen(call, annotations, reads_session.then(|| self.reads.copy_session(session.document())))
+        self.dependencies.check_decided(session).map_err(|message| ScriptRunError::new(message, None))?;
+        let reads_session = self.dependencies.roots.contains(&Root::Session);
+        self.snapshot(
+            call,
+            annotations,
+            reads_session.then(|| self.dependencies.copy_session(session.document())),
+        )
     }
 
-    fn seen<'c>(
+    fn snapshot<'c>(
         &self,
         call: &'c ToolCall,
         annotations: Option<&'c Value>,
@@ -203,7 +207,7 @@ impl AroundScript {
         if !call.input.is_object() {
             return Err(ScriptRunError::new("the input is not a JSON object", None));
         }
-        let reads_annotations = self.reads.roots.contains(&Root::Annotations);
+        let reads_annotations = self.dependencies.roots.contains(&Root::Annotations);
         Ok(ScriptCall(Arc::new(CallSnapshot {
             script: self.digest,
             call,
@@ -229,13 +233,13 @@ impl AroundScript {
         if stored.script != self.digest.to_string() {
             return Err(JournalError::OtherScript);
         }
-        if self.reads.roots.contains(&Root::Session) != stored.session.is_some() {
+        if self.dependencies.roots.contains(&Root::Session) != stored.session.is_some() {
             return Err(JournalError::Malformed(
                 "the session values that the script reads are missing".to_owned(),
             ));
         }
         let call = self
-            .seen(call, annotations, stored.session.take())
+            .snapshot(call, annotations, stored.session.take())
             .map_err(|failure| JournalError::InvalidCall(failure.message))?;
         if stored.call != call.digest().to_string() {
             return Err(JournalError::OtherCall);
@@ -265,27 +269,27 @@ impl AroundScript {
     }
 
     fn run<'c>(&self, call: &CallSnapshot<'c>, journal: &Journal<'c>) -> ReplayResult<'c> {
-        let outside = ReplayHost { call, journal, answered: 0, end: None };
+        let outside = ReplayHost { call, journal, effects_completed: 0, result: None };
         let work = Fuel::with_steps_taken(&SCRIPT_LIMITS, journal.steps.get());
         let mut evaluation = Interpreter::new(&self.program, outside, work);
         let result = evaluation.run(vec![ScriptValue::Json(&call.call.input)]);
-        journal.steps.set(evaluation.work.steps_taken());
-        let unanswered = evaluation.world.answered < journal.entries.len();
-        match (result, evaluation.world.end.take()) {
+        journal.steps.set(evaluation.fuel.steps_taken());
+        let unanswered = evaluation.host.effects_completed < journal.entries.len();
+        match (result, evaluation.host.result.take()) {
             (Err(ControlFlow::End), Some(end)) => end,
-            (Err(ControlFlow::Limit(message, spot)), _) => {
+            (Err(ControlFlow::LimitExceeded(message, spot)), _) => {
                 let failure = ScriptRunError::new(message, Some(spot));
-                ReplayResult::Failed(ScriptRunError { limit: true, ..failure })
+                ReplayResult::Failed(ScriptRunError { is_limit: true, ..failure })
             }
             _ if unanswered => {
                 let message = "the script requests fewer effects than the journal holds";
                 ReplayResult::Failed(ScriptRunError::mismatch(message, None))
             }
-            (Ok(value), _) => evaluation.world.complete(&value, &evaluation.work),
-            (Err(ControlFlow::Wrong(message, spot)), _) => {
+            (Ok(value), _) => evaluation.host.complete(&value, &evaluation.fuel),
+            (Err(ControlFlow::Error(message, spot)), _) => {
                 ReplayResult::Failed(ScriptRunError::new(message, Some(spot)))
             }
-            (Err(ControlFlow::Exception(error, spot)), _) => evaluation.world.exception(&error, spot),
+            (Err(ControlFlow::Exception(error, spot)), _) => evaluation.host.exception(&error, spot),
             (Err(_), _) => ReplayResult::Failed(ScriptRunError::new("the script ended unexpectedly", None)),
         }
     }

@@ -36,8 +36,8 @@ pub(super) fn read_element<'r>(
     index: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match (container.kind(), index.kind()) {
-        (ValueKind::Object(_), ValueKind::Text(key)) => read_property(container, key),
-        (ValueKind::List(list), ValueKind::Number(index)) => {
+        (ValueKind::Object(_), ValueKind::String(key)) => read_property(container, key),
+        (ValueKind::Array(list), ValueKind::Number(index)) => {
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             resolve_index(index, list.len())
                 .and_then(|index| list.get(index))
@@ -67,7 +67,9 @@ pub(super) fn apply_at<'r>(
     steps: &[ResolvedStep<'r>],
     action: TargetAction<'_, 'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
-    let Some(target) = target else { return Err(EvalError::Limit("the variable is missing".to_owned())) };
+    let Some(target) = target else {
+        return Err(EvalError::LimitExceeded("the variable is missing".to_owned()));
+    };
     let Some((step, rest)) = steps.split_first() else { return action(target) };
     work.spend_step()?;
     // Returns the error message of an invalid step.
@@ -75,14 +77,14 @@ pub(super) fn apply_at<'r>(
     let key = match step {
         ResolvedStep::Key(key) => Some((*key).to_owned()),
         ResolvedStep::Index(index) => match index.kind() {
-            ValueKind::Text(key) => Some(key.to_owned()),
+            ValueKind::String(key) => Some(key.to_owned()),
             _ => None,
         },
     };
     match (key, step) {
         (Some(key), _) => {
             let Some(members) = target.members_mut(work)? else { return Err(missing_error()) };
-            let Some(member) = members.inside.get_mut(key.as_str()) else { return Err(missing_error()) };
+            let Some(member) = members.content.get_mut(key.as_str()) else { return Err(missing_error()) };
             let given = apply_at(work, Some(&mut *member), rest, action)?;
             let depth = depth(member);
             members.update_depth(depth)?;
@@ -92,7 +94,8 @@ pub(super) fn apply_at<'r>(
             let ValueKind::Number(index) = index.kind() else { return Err(missing_error()) };
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             let Some(items) = target.items_mut(work)? else { return Err(missing_error()) };
-            let item = resolve_index(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+            let item =
+                resolve_index(index, items.content.len()).and_then(|index| items.content.get_mut(index));
             let Some(item) = item else { return Err(missing_error()) };
             let given = apply_at(work, Some(&mut *item), rest, action)?;
             let depth = depth(item);
@@ -104,7 +107,7 @@ pub(super) fn apply_at<'r>(
 }
 
 fn missing_error() -> EvalError {
-    EvalError::Wrong("this member or element does not exist".to_owned())
+    EvalError::Error("this member or element does not exist".to_owned())
 }
 
 /// Assigns a value at a path. The last step may be a new key.
@@ -141,7 +144,7 @@ fn set_member<'r>(
         ResolvedStep::Key(key) => Some(Cow::Borrowed(*key)),
         ResolvedStep::Index(index) => match (index.as_borrowed_str(), index.kind()) {
             (Some(key), _) => Some(Cow::Borrowed(key)),
-            (None, ValueKind::Text(key)) => Some(Cow::Owned(key.to_owned())),
+            (None, ValueKind::String(key)) => Some(Cow::Owned(key.to_owned())),
             _ => None,
         },
     };
@@ -150,10 +153,10 @@ fn set_member<'r>(
         let Some(members) = container.members_mut(work)? else {
             return Err(format!("`{key}` is set in a value that is not an object but of type {found}").into());
         };
-        if !members.inside.contains_key(&key) {
+        if !members.content.contains_key(&key) {
             work.spend_values(1)?;
         }
-        members.inside.insert(key, value);
+        members.content.insert(key, value);
         return members.update_depth(inner);
     }
     let ResolvedStep::Index(index) = step else { return Err(missing_error()) };
@@ -164,7 +167,8 @@ fn set_member<'r>(
     let Some(items) = container.items_mut(work)? else {
         return Err(index_type_error(found, index.json_type()));
     };
-    let place = resolve_index(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+    let place =
+        resolve_index(index_number, items.content.len()).and_then(|index| items.content.get_mut(index));
     let Some(place) = place else {
         return Err(format!("the array has no element {index_number}: `push(array, value)` adds one").into());
     };
@@ -187,7 +191,7 @@ pub(super) fn mutate<'r>(
             let value = argument.cloned().unwrap_or(ScriptValue::Null);
             work.spend_values(1)?;
             items.update_depth(depth(&value))?;
-            items.inside.push(value);
+            items.content.push(value);
             Ok(ScriptValue::Null)
         }
         MutatingFunction::Pop => {
@@ -195,20 +199,20 @@ pub(super) fn mutate<'r>(
                 return Err(format!("`pop` takes an array, this is of type {found}").into());
             };
             items
-                .inside
+                .content
                 .pop()
                 .ok_or_else(|| "`pop` takes an array with at least one element, this one is empty".into())
         }
         MutatingFunction::Remove => {
             let key = match argument.map(ScriptValue::kind) {
-                Some(ValueKind::Text(key)) => key.to_owned(),
+                Some(ValueKind::String(key)) => key.to_owned(),
                 _ => return Err("`remove` takes an object and a string".into()),
             };
             let Some(members) = target.members_mut(work)? else {
                 return Err(format!("`remove` takes an object, this is of type {found}").into());
             };
             // In place: keeps the order of the other members.
-            Ok(ScriptValue::Boolean(members.inside.shift_remove(key.as_str()).is_some()))
+            Ok(ScriptValue::Boolean(members.content.shift_remove(key.as_str()).is_some()))
         }
     }
 }

@@ -80,13 +80,13 @@ impl Compiler<'_> {
             }
         }
         let given = call.args.len() + usize::from(receiver.is_some());
-        if let Some(index) = self.own.iter().position(|(known, _)| known == name) {
+        if let Some(index) = self.functions.iter().position(|(known, _)| known == name) {
             return self.compile_own_call(index, call, position, receiver.is_some(), given);
         }
         if matches!(name, "has" | "at" | "remove") {
             match (receiver.is_some(), call.args.as_slice()) {
                 (false, [container, key]) => self.record_key_lookup(container, key),
-                (true, [Expr::StringConstant(key, _)]) => self.reads.add_member(key),
+                (true, [Expr::StringConstant(key, _)]) => self.dependencies.add_member(key),
                 _ => {}
             }
         }
@@ -110,15 +110,15 @@ impl Compiler<'_> {
                 None => Err(lowering.argument_count_error(function, given, position)),
             },
         };
-        let code = match function.run {
-            Implementation::Change(how) => {
+        let code = match function.implementation {
+            Implementation::Mutation(how) => {
                 let Some(argument) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
                 };
                 let place = self.compile_target(argument)?;
                 Code::Mutation(how, place, self.compile_expressions(arguments.as_slice())?)
             }
-            Implementation::Each(how) => {
+            Implementation::Closure(how) => {
                 let list = first(self, &mut arguments)?;
                 let Some(closure) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
@@ -163,9 +163,9 @@ impl Compiler<'_> {
         if as_method {
             return Err(self
                 .error(position, format!("`{name}` is a function of the script, not a method"))
-                .help(format!("write `{name}(…)`")));
+                .with_help(format!("write `{name}(…)`")));
         }
-        let wanted = self.own.get(index).map_or(0, |(_, wanted)| *wanted);
+        let wanted = self.functions.get(index).map_or(0, |(_, wanted)| *wanted);
         if given != wanted {
             let message = format!("`{name}` takes {wanted} arguments, this call has {given}");
             return Err(self.error(position, message));
@@ -215,7 +215,7 @@ impl Compiler<'_> {
             least => format!("{least} to {most}"),
         };
         self.error(position, format!("`{name}` takes {wanted} arguments, this call has {given}"))
-            .help(format!("the signature is `{}`: {}", function.signature(), function.about))
+            .with_help(format!("the signature is `{}`: {}", function.signature(), function.description))
     }
 
     fn unknown_function_error(
@@ -234,12 +234,12 @@ impl Compiler<'_> {
                         self.language_name().trim_start_matches("an ").trim_start_matches("a ")
                     ),
                 )
-                .help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quote_all(&symbols)));
+                .with_help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quote_all(&symbols)));
         }
         let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.is_scripts_only());
         let known: Vec<&str> = here.map(|function| function.name).collect();
         let alias = FUNCTION_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
-        let own = self.own.iter().map(|(name, _)| name.as_str());
+        let own = self.functions.iter().map(|(name, _)| name.as_str());
         let meant = alias
             .filter(|meant| known.contains(meant))
             .or_else(|| closest_match(name, known.iter().copied().chain(own)));
@@ -251,7 +251,7 @@ impl Compiler<'_> {
             }
             None => format!("available functions: {}", quote_all(&known)),
         };
-        self.error(position, format!("unknown function `{name}`")).help(help)
+        self.error(position, format!("unknown function `{name}`")).with_help(help)
     }
 
     fn compile_regex(&self, pattern: Option<&Expr>) -> CompileResult<Regex> {
@@ -259,7 +259,7 @@ impl Compiler<'_> {
             let position = pattern.map_or(Position::START, Expr::start_position);
             return Err(self
                 .error(position, "the regex of `matches` must be a string literal")
-                .help("write it in double quotes or backticks".to_owned()));
+                .with_help("write it in double quotes or backticks".to_owned()));
         };
         regex_compiler::compile(pattern).map_err(|error| {
             let why = error.to_string();
@@ -270,7 +270,7 @@ impl Compiler<'_> {
 
     fn compile_closure(&mut self, argument: &Expr, function: &ScriptFunction) -> CompileResult<Closure> {
         let position = argument.start_position();
-        let routines = self.routines;
+        let routines = self.definitions;
         let found = closure_name(argument).and_then(|(name, captured)| {
             // The name is a hash of the closure's text, without the number of captured variables.
             let all = routines.range((name.clone(), 0)..).take_while(|((known, _), _)| *known == name);
@@ -279,16 +279,16 @@ impl Compiler<'_> {
         let Some((closure, captured)) = found else {
             return Err(self
                 .error(position, format!("`{}` takes a closure", function.name))
-                .help(format!("write `{}`", function.signature())));
+                .with_help(format!("write `{}`", function.signature())));
         };
         let own: Vec<_> = closure.parameters.iter().skip(captured).collect();
         let [parameter] = own.as_slice() else {
             return Err(self.error(position, "a closure takes one parameter: `|x| …`"));
         };
-        let scope = self.names.len();
+        let scope = self.scope.len();
         let parameter = self.declare(parameter, position, false)?;
         let body = self.compile_block(&closure.body, position)?;
-        self.names.truncate(scope);
+        self.scope.truncate(scope);
         Ok(Closure { parameter, body })
     }
 }

@@ -28,27 +28,27 @@ pub(super) type CompileResult<T> = Result<T, ScriptCompileError>;
 pub(super) struct Compiler<'a> {
     pub(super) text: &'a str,
     language: Language,
-    pub(super) routines: &'a BTreeMap<(String, usize), FunctionDefinition>,
+    pub(super) definitions: &'a BTreeMap<(String, usize), FunctionDefinition>,
     /// The script's own functions; the index is the function's number.
-    pub(super) own: Vec<&'a (String, usize)>,
-    pub(super) names: Vec<LocalVariable>,
+    pub(super) functions: Vec<&'a (String, usize)>,
+    pub(super) scope: Vec<LocalVariable>,
     /// The number of slots that the current function needs.
-    slots: usize,
-    pub(super) reads: ProgramDependencies,
+    slot_count: usize,
+    pub(super) dependencies: ProgramDependencies,
 }
 
 /// A variable in scope; its slot is its index in the list.
 #[derive(Debug)]
 pub(super) struct LocalVariable {
     pub(super) name: String,
-    pub(super) constant: bool,
+    pub(super) is_constant: bool,
 }
 
 /// A program and its dependencies.
 #[derive(Debug)]
 pub(super) struct CompiledProgram {
     pub(super) program: Program,
-    pub(super) reads: ProgramDependencies,
+    pub(super) dependencies: ProgramDependencies,
 }
 
 /// Compiles the syntax tree of `text`.
@@ -62,23 +62,23 @@ pub(super) fn compile(text: &str, ast: &AST, language: Language) -> CompileResul
     let mut lowering = Compiler {
         text,
         language,
-        routines: &routines,
-        own,
-        names: Vec::new(),
-        slots: 0,
-        reads: ProgramDependencies::default(),
+        definitions: &routines,
+        functions: own,
+        scope: Vec::new(),
+        slot_count: 0,
+        dependencies: ProgramDependencies::default(),
     };
     let mut functions = Vec::new();
-    for key in lowering.own.clone() {
+    for key in lowering.functions.clone() {
         functions.push(lowering.compile_function(key)?);
     }
     if language == Language::Script {
-        lowering.names.push(LocalVariable { name: "input".to_owned(), constant: false });
+        lowering.scope.push(LocalVariable { name: "input".to_owned(), is_constant: false });
     }
-    lowering.slots = lowering.names.len();
+    lowering.slot_count = lowering.scope.len();
     let code = lowering.compile_block(ast.statements(), Position::START)?;
-    let main = FunctionBody { slots: lowering.slots, code };
-    Ok(CompiledProgram { program: Program { main, functions }, reads: lowering.reads })
+    let main = FunctionBody { slot_count: lowering.slot_count, code };
+    Ok(CompiledProgram { program: Program { main, functions }, dependencies: lowering.dependencies })
 }
 
 impl<'a> Compiler<'a> {
@@ -99,7 +99,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn compile_function(&mut self, key: &(String, usize)) -> CompileResult<FunctionBody> {
-        let routines = self.routines;
+        let routines = self.definitions;
         let Some(routine) = routines.get(key) else {
             return Err(self.error(Position::NONE, "a function is missing"));
         };
@@ -110,19 +110,19 @@ impl<'a> Compiler<'a> {
         if find_function(name).is_some() || find_operator(name).is_some() {
             return Err(self
                 .error(position, format!("a function `{name}` already exists"))
-                .help("choose another name".to_owned()));
+                .with_help("choose another name".to_owned()));
         }
-        if self.own.iter().filter(|(known, _)| known == name).count() > 1 {
+        if self.functions.iter().filter(|(known, _)| known == name).count() > 1 {
             return Err(self.error(position, format!("two functions have the name `{name}`")));
         }
-        self.names.clear();
-        self.slots = 0;
+        self.scope.clear();
+        self.slot_count = 0;
         for parameter in &routine.parameters {
             self.declare(parameter, position, false)?;
         }
         let code = self.compile_block(&routine.body, position)?;
-        self.names.clear();
-        Ok(FunctionBody { slots: self.slots, code })
+        self.scope.clear();
+        Ok(FunctionBody { slot_count: self.slot_count, code })
     }
 
     /// Adds a variable to the scope.
@@ -135,9 +135,9 @@ impl<'a> Compiler<'a> {
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
             );
         }
-        self.names.push(LocalVariable { name: name.to_owned(), constant });
-        self.slots = self.slots.max(self.names.len());
-        Ok(self.names.len() - 1)
+        self.scope.push(LocalVariable { name: name.to_owned(), is_constant: constant });
+        self.slot_count = self.slot_count.max(self.scope.len());
+        Ok(self.scope.len() - 1)
     }
 
     fn call_member(&self, name: &str) -> Option<ReadOnlyVariable> {
@@ -152,7 +152,7 @@ impl<'a> Compiler<'a> {
 
     /// Whether a slot is the script's `input`.
     fn is_input(&self, slot: usize) -> bool {
-        self.is_script() && slot == 0 && self.names.first().is_some_and(|name| name.name == "input")
+        self.is_script() && slot == 0 && self.scope.first().is_some_and(|name| name.name == "input")
     }
 
     /// Records that the program looks up a literal key in a value.
@@ -169,9 +169,9 @@ impl<'a> Compiler<'a> {
         match keys.filter(|_| of_input) {
             Some(mut keys) => {
                 keys.push(key.to_string());
-                self.reads.add(Root::Input, keys);
+                self.dependencies.add(Root::Input, keys);
             }
-            None => self.reads.add_member(key),
+            None => self.dependencies.add_member(key),
         }
     }
 
@@ -180,7 +180,7 @@ impl<'a> Compiler<'a> {
     }
 
     pub(super) fn new_node(position: Position, code: Code) -> CodeNode {
-        CodeNode { spot: source_position(position), code }
+        CodeNode { position: source_position(position), code }
     }
 
     /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
@@ -213,13 +213,15 @@ impl<'a> Compiler<'a> {
             Expr::CharConstant(..) => {
                 return Err(self
                     .error(position, "`'…'` is not a string")
-                    .help("write it in double quotes".to_owned()));
+                    .with_help("write it in double quotes".to_owned()));
             }
             Expr::InterpolatedString(parts, _) if self.is_script() => {
                 return self.compile_interpolation(parts, position);
             }
             Expr::InterpolatedString(..) => {
-                return Err(self.unsupported(position, "`${…}`").help("join strings with `+`".to_owned()));
+                return Err(self
+                    .unsupported(position, "`${…}`")
+                    .with_help("join strings with `+`".to_owned()));
             }
             Expr::Array(items, _) => Code::Array(self.compile_expressions(items)?),
             Expr::Map(members, _) => {
@@ -256,20 +258,20 @@ impl<'a> Compiler<'a> {
     }
 
     pub(super) fn find_slot(&self, name: &str) -> Option<usize> {
-        self.names.iter().rposition(|known| known.name == name)
+        self.scope.iter().rposition(|known| known.name == name)
     }
 
     /// Compiles a read of a variable and records the path `keys` as a dependency.
     fn compile_variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> CompileResult<Code> {
         if let Some(slot) = self.find_slot(name) {
             if self.is_input(slot) {
-                self.reads.add(Root::Input, keys);
+                self.dependencies.add(Root::Input, keys);
             }
             return Ok(Code::Slot(slot));
         }
         if let Some(member) = self.call_member(name) {
             if let ReadOnlyVariable::Root(root) = member {
-                self.reads.add(root, keys);
+                self.dependencies.add(root, keys);
             }
             return Ok(Code::Member(member));
         }
@@ -283,17 +285,17 @@ impl<'a> Compiler<'a> {
         if self.is_script() && name == "input" {
             return self
                 .error(position, "a function cannot read the script's `input`")
-                .help("pass it as an argument".to_owned());
+                .with_help("pass it as an argument".to_owned());
         }
         let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.call_member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
-        let own = self.names.iter().map(|known| known.name.as_str());
+        let own = self.scope.iter().map(|known| known.name.as_str());
         let known: Vec<&str> = own.chain(members).collect();
         let help = match closest_match(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("available variables: {}", quote_all(&known)),
         };
-        self.error(position, format!("unknown variable `{name}`")).help(help)
+        self.error(position, format!("unknown variable `{name}`")).with_help(help)
     }
 
     fn compile_chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
@@ -320,7 +322,7 @@ impl<'a> Compiler<'a> {
             direct = 0;
         }
         for key in links.iter().skip(direct).filter_map(ChainLink::key) {
-            self.reads.add_member(key);
+            self.dependencies.add_member(key);
         }
         for (number, link) in links.iter().enumerate() {
             node = match link {
@@ -331,8 +333,8 @@ impl<'a> Compiler<'a> {
                     Self::new_node(*position, Code::Index(Box::new([node, self.compile_expression(index)?])))
                 }
                 ChainLink::Method(call, position) => {
-                    match find_function(&call.name).map(|function| (function, function.run)) {
-                        Some((function, Implementation::Change(how))) if self.is_script() => {
+                    match find_function(&call.name).map(|function| (function, function.implementation)) {
+                        Some((function, Implementation::Mutation(how))) if self.is_script() => {
                             if call.args.len() + 1 != function.parameters.len() {
                                 return Err(self.argument_count_error(
                                     function,
@@ -353,7 +355,7 @@ impl<'a> Compiler<'a> {
                 ChainLink::Optional(position) => {
                     return Err(self
                         .unsupported(*position, "`?.` or `?[`")
-                        .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
+                        .with_help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
                 }
                 ChainLink::Other(other) => {
                     return Err(self.unsupported(other.start_position(), "this expression"));
@@ -389,16 +391,16 @@ impl<'a> Compiler<'a> {
             if self.call_member(name).is_some() || self.is_options(name) {
                 return Err(self
                     .error(position, format!("`{name}` is read-only"))
-                    .help(format!("copy it into a variable: `let copy = {name};`")));
+                    .with_help(format!("copy it into a variable: `let copy = {name};`")));
             }
             return Err(self.unknown_variable_error(name, position));
         };
-        if self.names.get(slot).is_some_and(|name| name.constant) {
+        if self.scope.get(slot).is_some_and(|name| name.is_constant) {
             return Err(self.error(position, format!("`{name}` is a constant, it cannot be changed")));
         }
         let named = links.iter().map_while(ChainLink::key).map(str::to_owned);
         if self.is_input(slot) {
-            self.reads.add(Root::Input, named.collect());
+            self.dependencies.add(Root::Input, named.collect());
         }
         let mut steps = Vec::with_capacity(links.len());
         for link in links {

@@ -29,11 +29,11 @@ fn equal_below(
         (ValueKind::Null, ValueKind::Null) => Ok(true),
         (ValueKind::Boolean(a), ValueKind::Boolean(b)) => Ok(a == b),
         (ValueKind::Number(a), ValueKind::Number(b)) => Ok(a.compare(b).is_eq()),
-        (ValueKind::Text(a), ValueKind::Text(b)) => {
+        (ValueKind::String(a), ValueKind::String(b)) => {
             work.spend_scan(if a.len() == b.len() { a.len() } else { 0 })?;
             Ok(a == b)
         }
-        (ValueKind::List(a), ValueKind::List(b)) => {
+        (ValueKind::Array(a), ValueKind::Array(b)) => {
             // Every pair is compared, so that a difference does not hide a wrong type after it.
             let mut same = a.len() == b.len();
             for (a, b) in a.iter().zip(b.iter()) {
@@ -62,7 +62,7 @@ fn equal_below(
 pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Ordering, EvalError> {
     match (a.kind(), b.kind()) {
         (ValueKind::Number(a), ValueKind::Number(b)) => Ok(a.compare(b)),
-        (ValueKind::Text(a), ValueKind::Text(b)) => Ok(a.cmp(b)),
+        (ValueKind::String(a), ValueKind::String(b)) => Ok(a.cmp(b)),
         (a, b) if a.json_type() == b.json_type() => {
             Err(format!("only numbers and strings can be ordered, these are of type {}", a.json_type())
                 .into())

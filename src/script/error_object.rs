@@ -21,7 +21,7 @@ pub(super) fn error_object<'r>(
 pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
     let says = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
-        ValueKind::Text(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
+        ValueKind::String(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
         ValueKind::Object(object) => {
             let message = object.get("message");
             let kind = object.get("kind").unwrap_or(ScriptValue::Borrowed(""));
@@ -32,7 +32,7 @@ pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result
                     if object.get("kind").is_none()
                         && let Some(members) = error.members_mut(work)?
                     {
-                        members.inside.insert("kind".into(), kind);
+                        members.content.insert("kind".into(), kind);
                     }
                     Ok(error)
                 }

@@ -8,22 +8,22 @@ use crate::work_limit;
 #[derive(Debug)]
 pub struct ScriptLimits {
     /// The subject of error messages: `the script`.
-    pub(super) who: &'static str,
+    pub(super) subject: &'static str,
     /// Steps, counted over all replays of a script.
     pub steps: u64,
     /// Bytes of one new string.
-    pub text: usize,
+    pub string_bytes: usize,
     /// Bytes of all new strings.
-    pub texts: usize,
+    pub total_string_bytes: usize,
     /// New elements and members.
     pub values: usize,
     /// Bytes of exported values: arguments of effects, and the output, unless they are passed on unchanged. Each value
     /// counts as 64 bytes beside its text.
-    pub output: usize,
+    pub output_bytes: usize,
     /// Nesting depth of functions and expressions.
-    pub depth: usize,
+    pub nesting: usize,
     /// Nesting depth of calls of the script's own functions.
-    pub calls: usize,
+    pub call_depth: usize,
 }
 
 /// The approximate size of a JSON value without its text, in bytes.
@@ -40,7 +40,7 @@ const SCANNED_PER_STEP: u64 = 256;
 pub(super) struct Fuel {
     pub(super) limits: &'static ScriptLimits,
     steps: Cell<u64>,
-    texts: Cell<usize>,
+    string_bytes: Cell<usize>,
     values: Cell<usize>,
     output: Cell<usize>,
 }
@@ -49,20 +49,20 @@ pub(super) struct Fuel {
 #[derive(Debug)]
 pub(super) enum EvalError {
     /// Invalid arguments; a script can catch this.
-    Wrong(String),
+    Error(String),
     /// An exceeded limit, which ends the evaluation.
-    Limit(String),
+    LimitExceeded(String),
 }
 
 impl From<String> for EvalError {
     fn from(message: String) -> Self {
-        Self::Wrong(message)
+        Self::Error(message)
     }
 }
 
 impl From<&str> for EvalError {
     fn from(message: &str) -> Self {
-        Self::Wrong(message.to_owned())
+        Self::Error(message.to_owned())
     }
 }
 
@@ -76,7 +76,7 @@ impl Fuel {
         Self {
             limits,
             steps: Cell::new(steps),
-            texts: Cell::new(0),
+            string_bytes: Cell::new(0),
             values: Cell::new(0),
             output: Cell::new(0),
         }
@@ -97,7 +97,7 @@ impl Fuel {
         let steps = self.steps.get().saturating_add(more);
         self.steps.set(steps);
         if steps > self.limits.steps {
-            return Err(EvalError::Limit(format!("{} takes too many steps", self.limits.who)));
+            return Err(EvalError::LimitExceeded(format!("{} takes too many steps", self.limits.subject)));
         }
         Ok(())
     }
@@ -111,12 +111,17 @@ impl Fuel {
     /// Counts a new string.
     pub(super) fn spend_string(&self, bytes: usize) -> Result<(), EvalError> {
         self.spend_scan(bytes)?;
-        if bytes > self.limits.text {
-            let ScriptLimits { who, text, .. } = self.limits;
-            return Err(EvalError::Limit(format!("{who} creates a string of more than {text} bytes")));
+        if bytes > self.limits.string_bytes {
+            let ScriptLimits { subject: who, string_bytes: text, .. } = self.limits;
+            return Err(EvalError::LimitExceeded(format!(
+                "{who} creates a string of more than {text} bytes"
+            )));
         }
-        spend(&self.texts, bytes, self.limits.texts).map_err(|most| {
-            EvalError::Limit(format!("{} creates more than {most} bytes of strings", self.limits.who))
+        spend(&self.string_bytes, bytes, self.limits.total_string_bytes).map_err(|most| {
+            EvalError::LimitExceeded(format!(
+                "{} creates more than {most} bytes of strings",
+                self.limits.subject
+            ))
         })
     }
 
@@ -124,19 +129,20 @@ impl Fuel {
     pub(super) fn spend_values(&self, number: usize) -> Result<(), EvalError> {
         work_limit::spend(number as u64).map_err(work_exceeded)?;
         spend(&self.values, number, self.limits.values).map_err(|most| {
-            EvalError::Limit(format!("{} creates more than {most} elements", self.limits.who))
+            EvalError::LimitExceeded(format!("{} creates more than {most} elements", self.limits.subject))
         })
     }
 
     /// Counts exported bytes.
     pub(super) fn spend_output(&self, size: usize) -> Result<(), EvalError> {
-        spend(&self.output, size, self.limits.output)
-            .map_err(|most| EvalError::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
+        spend(&self.output, size, self.limits.output_bytes).map_err(|most| {
+            EvalError::LimitExceeded(format!("{} outputs more than {most} bytes", self.limits.subject))
+        })
     }
 }
 
 fn work_exceeded(why: work_limit::WorkLimitError) -> EvalError {
-    EvalError::Limit(why.to_string())
+    EvalError::LimitExceeded(why.to_string())
 }
 
 fn spend(spent: &Cell<usize>, more: usize, most: usize) -> Result<(), usize> {

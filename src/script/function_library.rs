@@ -16,14 +16,14 @@ type FunctionResult<'r> = Result<ScriptValue<'r>, EvalError>;
 
 fn expect_string<'v>(name: &str, value: &'v ScriptValue<'_>) -> Result<&'v str, EvalError> {
     match value.kind() {
-        ValueKind::Text(text) => Ok(text),
+        ValueKind::String(text) => Ok(text),
         other => Err(wrong_type(name, "a string", other.json_type())),
     }
 }
 
 fn expect_array<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ArrayView<'v, 'r>, EvalError> {
     match value.kind() {
-        ValueKind::List(list) => Ok(list),
+        ValueKind::Array(list) => Ok(list),
         other => Err(wrong_type(name, "an array", other.json_type())),
     }
 }
@@ -48,14 +48,14 @@ pub(super) fn abs<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
 
 pub(super) fn at<'r>(_: &Fuel, container: &ScriptValue<'r>, index: &ScriptValue<'r>) -> FunctionResult<'r> {
     match (container.kind(), index.kind()) {
-        (ValueKind::List(list), ValueKind::Number(index)) => {
+        (ValueKind::Array(list), ValueKind::Number(index)) => {
             let index = whole_number("at", index)?;
             usize::try_from(index)
                 .ok()
                 .and_then(|index| list.get(index))
                 .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len()).into())
         }
-        (ValueKind::Object(object), ValueKind::Text(key)) => {
+        (ValueKind::Object(object), ValueKind::String(key)) => {
             object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
         }
         (container, index) => Err(format!(
@@ -73,8 +73,10 @@ pub(super) fn contains<'r>(
     part: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
     match whole.kind() {
-        ValueKind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(expect_string("contains", part)?))),
-        ValueKind::List(list) => Ok(ScriptValue::Boolean(find_position(work, list, part)?.is_some())),
+        ValueKind::String(whole) => {
+            Ok(ScriptValue::Boolean(whole.contains(expect_string("contains", part)?)))
+        }
+        ValueKind::Array(list) => Ok(ScriptValue::Boolean(find_position(work, list, part)?.is_some())),
         other => Err(wrong_type("contains", "a string or an array", other.json_type())),
     }
 }
@@ -152,8 +154,8 @@ pub(super) fn len<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
 
 fn length_of(name: &str, value: &ScriptValue<'_>) -> Result<usize, EvalError> {
     match value.kind() {
-        ValueKind::Text(text) => Ok(text.chars().count()),
-        ValueKind::List(list) => Ok(list.len()),
+        ValueKind::String(text) => Ok(text.chars().count()),
+        ValueKind::Array(list) => Ok(list.len()),
         ValueKind::Object(object) => Ok(object.len()),
         other => Err(wrong_type(name, "a string, an array or an object", other.json_type())),
     }
@@ -190,7 +192,7 @@ pub(super) fn split<'r>(
 }
 
 pub(super) fn sum<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let ValueKind::List(list) = value.kind() else {
+    let ValueKind::Array(list) = value.kind() else {
         return Err("`sum` takes an array of numbers".into());
     };
     list.iter().try_fold(ScriptValue::whole(0), |total, item| {
@@ -226,12 +228,12 @@ pub(super) fn join<'r>(
         if index > 0 {
             joined.push_str(separator);
         }
-        let ValueKind::Text(piece) = item.kind() else {
+        let ValueKind::String(piece) = item.kind() else {
             let found = item.json_type();
             return Err(format!("`join` takes an array of strings, one element is of type {found}: `to_text(x)` converts it to a string").into());
         };
         joined.push_str(piece);
-        if joined.len() > work.limits.text {
+        if joined.len() > work.limits.string_bytes {
             break;
         }
     }
@@ -279,7 +281,7 @@ pub(super) fn replace<'r>(
     let places = if with.len() > part.len() { value.matches(part).count() } else { 0 };
     let length = value.len().saturating_add(places.saturating_mul(with.len().saturating_sub(part.len())));
     work.spend_string(length)?;
-    Ok(ScriptValue::Text(value.replace(part, with).into()))
+    Ok(ScriptValue::String(value.replace(part, with).into()))
 }
 
 pub(super) fn slice<'r>(
@@ -297,11 +299,11 @@ pub(super) fn slice<'r>(
         (place(from), place(to).saturating_sub(place(from)))
     };
     match value.kind() {
-        ValueKind::Text(text) => {
+        ValueKind::String(text) => {
             let (start, length) = bounds(text.chars().count());
             ScriptValue::text(work, &text.chars().skip(start).take(length).collect::<String>())
         }
-        ValueKind::List(list) => {
+        ValueKind::Array(list) => {
             let (start, length) = bounds(list.len());
             ScriptValue::list(work, list.iter().skip(start).take(length).collect())
         }

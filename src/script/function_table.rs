@@ -15,9 +15,9 @@ pub struct ScriptFunction {
     /// The parameters as in the docs. The first can be a receiver: `to_lower(x)` is `x.to_lower()`.
     pub parameters: &'static [&'static str],
     /// What it returns.
-    pub about: &'static str,
-    pub(super) run: Implementation,
-    place: Availability,
+    pub description: &'static str,
+    pub(super) implementation: Implementation,
+    availability: Availability,
 }
 
 /// The languages that have a function.
@@ -47,9 +47,9 @@ pub(super) enum Implementation {
     /// A string and a regex literal.
     Matches,
     /// An array and a closure of one parameter for its elements.
-    Each(ClosureFunction),
+    Closure(ClosureFunction),
     /// Changes the variable, or the member or element of it, that the first argument names.
-    Change(MutatingFunction),
+    Mutation(MutatingFunction),
     /// Requests an effect from the host.
     Effect(EffectKind),
 }
@@ -102,12 +102,12 @@ impl ScriptFunction {
 
     /// Whether only scripts have it, not expressions.
     pub fn is_scripts_only(&self) -> bool {
-        self.place == Availability::ScriptsOnly
+        self.availability == Availability::ScriptsOnly
     }
 
     /// Whether it is an effect: a request to the host whose result is recorded in the journal.
     pub fn is_effect(&self) -> bool {
-        matches!(self.run, Implementation::Effect(_))
+        matches!(self.implementation, Implementation::Effect(_))
     }
 
     /// The minimum number of arguments.
@@ -118,19 +118,19 @@ impl ScriptFunction {
     const fn new(
         name: &'static str,
         parameters: &'static [&'static str],
-        about: &'static str,
-        run: Implementation,
+        description: &'static str,
+        implementation: Implementation,
     ) -> Self {
-        Self { name, parameters, about, run, place: Availability::Everywhere }
+        Self { name, parameters, description, implementation, availability: Availability::Everywhere }
     }
 
     const fn new_for_scripts(
         name: &'static str,
         parameters: &'static [&'static str],
-        about: &'static str,
-        run: Implementation,
+        description: &'static str,
+        implementation: Implementation,
     ) -> Self {
-        Self { name, parameters, about, run, place: Availability::ScriptsOnly }
+        Self { name, parameters, description, implementation, availability: Availability::ScriptsOnly }
     }
 }
 
@@ -146,7 +146,7 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "all",
         &["array", "|x| …"],
         "whether the closure returns true for every element",
-        Implementation::Each(ClosureFunction::All),
+        Implementation::Closure(ClosureFunction::All),
     ),
     ScriptFunction::new(
         "at",
@@ -182,7 +182,7 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "filter",
         &["array", "|x| …"],
         "the elements for which the closure returns true",
-        Implementation::Each(ClosureFunction::Filter),
+        Implementation::Closure(ClosureFunction::Filter),
     ),
     ScriptFunction::new(
         "floor",
@@ -226,7 +226,7 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "map",
         &["array", "|x| …"],
         "an array of what the closure returns for each element",
-        Implementation::Each(ClosureFunction::Map),
+        Implementation::Closure(ClosureFunction::Map),
     ),
     ScriptFunction::new(
         "matches",
@@ -256,7 +256,7 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "some",
         &["array", "|x| …"],
         "whether the closure returns true for at least one element",
-        Implementation::Each(ClosureFunction::Some),
+        Implementation::Closure(ClosureFunction::Some),
     ),
     ScriptFunction::new(
         "split",
@@ -317,13 +317,13 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "pop",
         &["array"],
         "removes the last element of an array and returns it",
-        Implementation::Change(MutatingFunction::Pop),
+        Implementation::Mutation(MutatingFunction::Pop),
     ),
     ScriptFunction::new_for_scripts(
         "push",
         &["array", "value"],
         "appends an element to an array",
-        Implementation::Change(MutatingFunction::Push),
+        Implementation::Mutation(MutatingFunction::Push),
     ),
     ScriptFunction::new_for_scripts(
         "range",
@@ -335,7 +335,7 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "remove",
         &["object", "key"],
         "removes a key from an object and returns whether it existed",
-        Implementation::Change(MutatingFunction::Remove),
+        Implementation::Mutation(MutatingFunction::Remove),
     ),
     ScriptFunction::new_for_scripts(
         "replace",

@@ -34,14 +34,14 @@ pub(super) trait World<'r> {
 pub(super) enum EffectError<'r> {
     /// An error of the effect itself, which a script can catch.
     Exception(ScriptValue<'r>),
-    Fault(EvalError),
+    Error(EvalError),
     /// The host ends the run and holds the reason.
     End,
 }
 
 impl From<EvalError> for EffectError<'_> {
     fn from(fault: EvalError) -> Self {
-        Self::Fault(fault)
+        Self::Error(fault)
     }
 }
 
@@ -51,8 +51,8 @@ pub(super) enum ControlFlow<'r> {
     Continue,
     Return(ScriptValue<'r>),
     Exception(ScriptValue<'r>, SourcePosition),
-    Wrong(String, SourcePosition),
-    Limit(String, SourcePosition),
+    Error(String, SourcePosition),
+    LimitExceeded(String, SourcePosition),
     End,
 }
 
@@ -61,47 +61,47 @@ pub(super) type EvalResult<'r> = Result<ScriptValue<'r>, ControlFlow<'r>>;
 /// One run of a program.
 pub(super) struct Interpreter<'r, W> {
     program: &'r Program,
-    pub(super) world: W,
-    pub(super) work: Fuel,
+    pub(super) host: W,
+    pub(super) fuel: Fuel,
     slots: Vec<ScriptValue<'r>>,
     /// The first slot of the running function.
-    base: usize,
+    first_slot: usize,
     depth: usize,
     calls: usize,
 }
 
 pub(super) fn into_control_flow<'r>(spot: SourcePosition) -> impl Fn(EvalError) -> ControlFlow<'r> {
     move |fault| match fault {
-        EvalError::Wrong(message) => ControlFlow::Wrong(message, spot),
-        EvalError::Limit(message) => ControlFlow::Limit(message, spot),
+        EvalError::Error(message) => ControlFlow::Error(message, spot),
+        EvalError::LimitExceeded(message) => ControlFlow::LimitExceeded(message, spot),
     }
 }
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
-    pub(super) fn new(program: &'r Program, world: W, work: Fuel) -> Self {
-        Self { program, world, work, slots: Vec::new(), base: 0, depth: 0, calls: 0 }
+    pub(super) fn new(program: &'r Program, host: W, fuel: Fuel) -> Self {
+        Self { program, host, fuel, slots: Vec::new(), first_slot: 0, depth: 0, calls: 0 }
     }
 
     /// Runs the program with values for its first slots.
     pub(super) fn run(&mut self, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
         let program = self.program;
-        self.body(&program.main, given)
+        self.run_body(&program.main, given)
     }
 
-    fn body(&mut self, body: &'r FunctionBody, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
-        let (base, calls) = (self.base, self.calls);
-        if calls > self.work.limits.calls {
-            let ScriptLimits { who, calls, .. } = self.work.limits;
+    fn run_body(&mut self, body: &'r FunctionBody, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
+        let (base, calls) = (self.first_slot, self.calls);
+        if calls > self.fuel.limits.call_depth {
+            let ScriptLimits { subject: who, call_depth: calls, .. } = self.fuel.limits;
             let message = format!("{who} nests more than {calls} function calls");
-            return Err(ControlFlow::Limit(message, body.code.spot));
+            return Err(ControlFlow::LimitExceeded(message, body.code.position));
         }
-        self.base = self.slots.len();
+        self.first_slot = self.slots.len();
         self.calls += 1;
         self.slots.extend(given);
-        self.slots.resize(self.base + body.slots, ScriptValue::Null);
+        self.slots.resize(self.first_slot + body.slot_count, ScriptValue::Null);
         let result = self.evaluate_node(&body.code);
-        self.slots.truncate(self.base);
-        (self.base, self.calls) = (base, calls);
+        self.slots.truncate(self.first_slot);
+        (self.first_slot, self.calls) = (base, calls);
         match result {
             Err(ControlFlow::Return(value)) => Ok(value),
             other => other,
@@ -109,20 +109,20 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     pub(super) fn evaluate_node(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
-        self.work.spend_step().map_err(into_control_flow(node.spot))?;
-        if self.depth >= self.work.limits.depth {
-            let message = format!("{} nests too deeply", self.work.limits.who);
-            return Err(ControlFlow::Limit(message, node.spot));
+        self.fuel.spend_step().map_err(into_control_flow(node.position))?;
+        if self.depth >= self.fuel.limits.nesting {
+            let message = format!("{} nests too deeply", self.fuel.limits.subject);
+            return Err(ControlFlow::LimitExceeded(message, node.position));
         }
         self.depth += 1;
-        let result = self.code(node);
+        let result = self.evaluate_code(node);
         self.depth -= 1;
         result
     }
 
     /// Recursive: one stack frame a nesting level, so code with large locals has a function of its own.
-    fn code(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
-        let spot = node.spot;
+    fn evaluate_code(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
+        let spot = node.position;
         match &node.code {
             Code::Null => Ok(ScriptValue::Null),
             Code::Boolean(value) => Ok(ScriptValue::Boolean(*value)),
@@ -130,28 +130,28 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Literal(number) => Ok(ScriptValue::Json(number)),
             Code::String(text) => Ok(ScriptValue::Borrowed(text)),
             Code::Member(member) => {
-                self.world.read_member(*member).map_err(|message| ControlFlow::Wrong(message, spot))
+                self.host.read_member(*member).map_err(|message| ControlFlow::Error(message, spot))
             }
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
-            Code::Array(items) => self.list(items, spot),
-            Code::Object(members) => self.object(members, spot),
+            Code::Array(items) => self.evaluate_array(items, spot),
+            Code::Object(members) => self.evaluate_object(members, spot),
             Code::And(operands) => self.short_circuit(operands, true),
             Code::Or(operands) => self.short_circuit(operands, false),
             Code::Coalesce(operands) => self.coalesce(operands),
-            Code::Not(operand) => self.changed(operand, not, spot),
-            Code::Negate(operand) => self.changed(operand, negate, spot),
-            Code::Binary(operator, operands) => self.compared(operands, *operator, spot),
-            Code::InMember(operands) => self.compared(operands, is_in_member, spot),
-            Code::Property(object, key) => self.property(object, key, spot),
-            Code::Index(operands) => self.element(operands, spot),
-            Code::Function(run, arguments) => self.function(*run, arguments, spot),
-            Code::Matches(text, regex) => self.matches(text, regex, spot),
+            Code::Not(operand) => self.apply_unary(operand, not, spot),
+            Code::Negate(operand) => self.apply_unary(operand, negate, spot),
+            Code::Binary(operator, operands) => self.apply_binary(operands, *operator, spot),
+            Code::InMember(operands) => self.apply_binary(operands, is_in_member, spot),
+            Code::Property(object, key) => self.evaluate_property(object, key, spot),
+            Code::Index(operands) => self.evaluate_index(operands, spot),
+            Code::Function(run, arguments) => self.call_builtin(*run, arguments, spot),
+            Code::Matches(text, regex) => self.evaluate_matches(text, regex, spot),
             Code::Closure(how, list, closure) => self.apply_closure(*how, list, closure, spot),
-            Code::Mutation(how, place, arguments) => self.change(*how, place, arguments, spot),
+            Code::Mutation(how, place, arguments) => self.evaluate_mutation(*how, place, arguments, spot),
             Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
-            Code::Call(function, arguments) => self.call(*function, arguments, spot),
-            Code::Let(slot, value) => self.bind(*slot, value),
-            Code::Assign(place, operator, value) => self.assign(place, *operator, value, spot),
+            Code::Call(function, arguments) => self.call_function(*function, arguments, spot),
+            Code::Let(slot, value) => self.evaluate_let(*slot, value),
+            Code::Assign(place, operator, value) => self.evaluate_assignment(place, *operator, value, spot),
             Code::If(condition, then, otherwise) => {
                 if self.evaluate_boolean(condition)? {
                     self.evaluate_node(then)
@@ -161,21 +161,21 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             }
             Code::While(condition, body) => self.run_loop(condition.as_deref(), body),
             Code::For(parts) => self.run_for(parts),
-            Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
-            Code::Throw(value) => self.throw(value, spot),
+            Code::Try(attempt, error, handler) => self.try_catch(attempt, *error, handler),
+            Code::Throw(value) => self.evaluate_throw(value, spot),
             Code::Return(value) => Err(ControlFlow::Return(self.evaluate_node(value)?)),
             Code::Break(value) => Err(ControlFlow::Break(self.evaluate_node(value)?)),
             Code::Continue => Err(ControlFlow::Continue),
-            Code::Block(nodes) => self.block(nodes),
+            Code::Block(nodes) => self.evaluate_block(nodes),
         }
     }
 
-    fn list(&mut self, items: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
-        let items = self.nodes(items)?;
-        ScriptValue::list(&self.work, items).map_err(into_control_flow(spot))
+    fn evaluate_array(&mut self, items: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
+        let items = self.evaluate_nodes(items)?;
+        ScriptValue::list(&self.fuel, items).map_err(into_control_flow(spot))
     }
 
-    fn changed(
+    fn apply_unary(
         &mut self,
         operand: &'r CodeNode,
         change: fn(&ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>,
@@ -184,7 +184,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         change(&self.evaluate_node(operand)?).map_err(into_control_flow(spot))
     }
 
-    fn compared(
+    fn apply_binary(
         &mut self,
         operands: &'r [CodeNode; 2],
         compare: fn(&Fuel, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>,
@@ -192,30 +192,40 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     ) -> EvalResult<'r> {
         let [a, b] = operands;
         let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
-        self.look([&a, &b], spot)?;
-        compare(&self.work, &a, &b).map_err(into_control_flow(spot))
+        self.charge_scan([&a, &b], spot)?;
+        compare(&self.fuel, &a, &b).map_err(into_control_flow(spot))
     }
 
-    fn property(&mut self, object: &'r CodeNode, key: &'r str, spot: SourcePosition) -> EvalResult<'r> {
+    fn evaluate_property(
+        &mut self,
+        object: &'r CodeNode,
+        key: &'r str,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
         read_property(&self.evaluate_node(object)?, key).map_err(into_control_flow(spot))
     }
 
-    fn element(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
+    fn evaluate_index(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
         let [container, index] = operands;
         let (container, index) = (self.evaluate_node(container)?, self.evaluate_node(index)?);
         read_element(&container, &index).map_err(into_control_flow(spot))
     }
 
-    fn matches(&mut self, text: &'r CodeNode, regex: &Regex, spot: SourcePosition) -> EvalResult<'r> {
+    fn evaluate_matches(
+        &mut self,
+        text: &'r CodeNode,
+        regex: &Regex,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
         let text = self.evaluate_node(text)?;
         match text.kind() {
-            ValueKind::Text(text) => {
-                self.work.spend_scan(text.len()).map_err(into_control_flow(spot))?;
+            ValueKind::String(text) => {
+                self.fuel.spend_scan(text.len()).map_err(into_control_flow(spot))?;
                 Ok(ScriptValue::Boolean(regex.is_match(text)))
             }
             _ => {
                 let found = text.json_type();
-                Err(ControlFlow::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
+                Err(ControlFlow::Error(format!("`matches` takes a string, this is of type {found}"), spot))
             }
         }
     }
@@ -226,26 +236,31 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         arguments: &'r [CodeNode],
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        let given = self.nodes(arguments)?;
-        self.effect(kind, given, spot)
+        let given = self.evaluate_nodes(arguments)?;
+        self.request_effect(kind, given, spot)
     }
 
-    fn call(&mut self, function: usize, arguments: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
-        let given = self.nodes(arguments)?;
+    fn call_function(
+        &mut self,
+        function: usize,
+        arguments: &'r [CodeNode],
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
+        let given = self.evaluate_nodes(arguments)?;
         let program = self.program;
         match program.functions.get(function) {
-            Some(body) => self.body(body, given),
-            None => Err(ControlFlow::Limit("the function is missing".to_owned(), spot)),
+            Some(body) => self.run_body(body, given),
+            None => Err(ControlFlow::LimitExceeded("the function is missing".to_owned(), spot)),
         }
     }
 
-    fn bind(&mut self, slot: usize, value: &'r CodeNode) -> EvalResult<'r> {
+    fn evaluate_let(&mut self, slot: usize, value: &'r CodeNode) -> EvalResult<'r> {
         let value = self.evaluate_node(value)?;
         self.set_slot(slot, value);
         Ok(ScriptValue::Null)
     }
 
-    fn assign(
+    fn evaluate_assignment(
         &mut self,
         place: &'r AssignTarget,
         operator: Option<OperatorFn>,
@@ -253,7 +268,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         spot: SourcePosition,
     ) -> EvalResult<'r> {
         let value = self.evaluate_node(value)?;
-        let steps = self.steps(&place.steps)?;
+        let steps = self.resolve_steps(&place.steps)?;
         let value = match operator {
             None => value,
             Some(operator) => {
@@ -261,21 +276,21 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 for step in &steps {
                     old = step.read(&old).map_err(into_control_flow(spot))?;
                 }
-                operator(&self.work, &old, &value).map_err(into_control_flow(spot))?
+                operator(&self.fuel, &old, &value).map_err(into_control_flow(spot))?
             }
         };
-        let (work, target) = self.target(place.slot);
+        let (work, target) = self.slot_mut(place.slot);
         assign(work, target, &steps, value).map_err(into_control_flow(spot))?;
         Ok(ScriptValue::Null)
     }
 
-    fn throw(&mut self, value: &'r CodeNode, spot: SourcePosition) -> EvalResult<'r> {
+    fn evaluate_throw(&mut self, value: &'r CodeNode, spot: SourcePosition) -> EvalResult<'r> {
         let value = self.evaluate_node(value)?;
-        let thrown = to_error_object(value, &self.work).map_err(into_control_flow(spot))?;
+        let thrown = to_error_object(value, &self.fuel).map_err(into_control_flow(spot))?;
         Err(ControlFlow::Exception(thrown, spot))
     }
 
-    fn block(&mut self, nodes: &'r [CodeNode]) -> EvalResult<'r> {
+    fn evaluate_block(&mut self, nodes: &'r [CodeNode]) -> EvalResult<'r> {
         let mut last = ScriptValue::Null;
         for node in nodes {
             last = self.evaluate_node(node)?;
@@ -284,20 +299,20 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     fn slot(&self, slot: usize) -> &ScriptValue<'r> {
-        self.slots.get(self.base + slot).unwrap_or(&ScriptValue::Null)
+        self.slots.get(self.first_slot + slot).unwrap_or(&ScriptValue::Null)
     }
 
     pub(super) fn set_slot(&mut self, slot: usize, value: ScriptValue<'r>) {
-        if let Some(place) = self.slots.get_mut(self.base + slot) {
+        if let Some(place) = self.slots.get_mut(self.first_slot + slot) {
             *place = value;
         }
     }
 
-    fn target(&mut self, slot: usize) -> (&Fuel, Option<&mut ScriptValue<'r>>) {
-        (&self.work, self.slots.get_mut(self.base + slot))
+    fn slot_mut(&mut self, slot: usize) -> (&Fuel, Option<&mut ScriptValue<'r>>) {
+        (&self.fuel, self.slots.get_mut(self.first_slot + slot))
     }
 
-    fn nodes(&mut self, nodes: &'r [CodeNode]) -> Result<Vec<ScriptValue<'r>>, ControlFlow<'r>> {
+    fn evaluate_nodes(&mut self, nodes: &'r [CodeNode]) -> Result<Vec<ScriptValue<'r>>, ControlFlow<'r>> {
         let mut values = Vec::with_capacity(nodes.len());
         for node in nodes {
             values.push(self.evaluate_node(node)?);
@@ -305,12 +320,12 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         Ok(values)
     }
 
-    fn object(&mut self, members: &'r [(String, CodeNode)], spot: SourcePosition) -> EvalResult<'r> {
+    fn evaluate_object(&mut self, members: &'r [(String, CodeNode)], spot: SourcePosition) -> EvalResult<'r> {
         let mut object = MemberMap::with_capacity(members.len());
         for (key, node) in members {
             object.insert(key.as_str().into(), self.evaluate_node(node)?);
         }
-        ScriptValue::object(&self.work, object).map_err(into_control_flow(spot))
+        ScriptValue::object(&self.fuel, object).map_err(into_control_flow(spot))
     }
 
     pub(super) fn evaluate_boolean(&mut self, node: &'r CodeNode) -> Result<bool, ControlFlow<'r>> {
@@ -321,7 +336,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             other => {
                 let found = other.json_type();
                 let message = format!("expected a boolean, found a value of type {found}");
-                Err(ControlFlow::Wrong(message, node.spot))
+                Err(ControlFlow::Error(message, node.position))
             }
         }
     }
@@ -346,7 +361,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         Ok(last)
     }
 
-    fn function(
+    fn call_builtin(
         &mut self,
         run: Implementation,
         arguments: &'r [CodeNode],
@@ -355,83 +370,86 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         match (run, arguments) {
             (Implementation::One(run), [a]) => {
                 let a = self.evaluate_node(a)?;
-                self.look([&a], spot)?;
-                run(&self.work, &a).map_err(into_control_flow(spot))
+                self.charge_scan([&a], spot)?;
+                run(&self.fuel, &a).map_err(into_control_flow(spot))
             }
             (Implementation::Two(run), [a, b]) => {
                 let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
-                self.look([&a, &b], spot)?;
-                run(&self.work, &a, &b).map_err(into_control_flow(spot))
+                self.charge_scan([&a, &b], spot)?;
+                run(&self.fuel, &a, &b).map_err(into_control_flow(spot))
             }
             (Implementation::OneOrTwo(run), [a]) => {
                 let a = self.evaluate_node(a)?;
-                run(&self.work, &a, None).map_err(into_control_flow(spot))
+                run(&self.fuel, &a, None).map_err(into_control_flow(spot))
             }
             (Implementation::OneOrTwo(run), [a, b]) => {
                 let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
-                run(&self.work, &a, Some(&b)).map_err(into_control_flow(spot))
+                run(&self.fuel, &a, Some(&b)).map_err(into_control_flow(spot))
             }
             (Implementation::Three(run), [a, b, c]) => {
                 let (a, b, c) = (self.evaluate_node(a)?, self.evaluate_node(b)?, self.evaluate_node(c)?);
-                self.look([&a, &b, &c], spot)?;
-                run(&self.work, &a, &b, &c).map_err(into_control_flow(spot))
+                self.charge_scan([&a, &b, &c], spot)?;
+                run(&self.fuel, &a, &b, &c).map_err(into_control_flow(spot))
             }
             // The compiler checked their number.
-            _ => Err(ControlFlow::Limit("a function has the wrong number of arguments".to_owned(), spot)),
+            _ => Err(ControlFlow::LimitExceeded(
+                "a function has the wrong number of arguments".to_owned(),
+                spot,
+            )),
         }
     }
 
     /// Counts the scan of an operator's or function's arguments, beside the steps that it counts itself.
-    fn look<const N: usize>(
+    fn charge_scan<const N: usize>(
         &self,
         values: [&ScriptValue<'r>; N],
         spot: SourcePosition,
     ) -> Result<(), ControlFlow<'r>> {
         values
             .into_iter()
-            .try_for_each(|value| self.work.spend_scan(value.scan_size()))
+            .try_for_each(|value| self.fuel.spend_scan(value.scan_size()))
             .map_err(into_control_flow(spot))
     }
 
-    fn effect(
+    fn request_effect(
         &mut self,
         kind: EffectKind,
         given: Vec<ScriptValue<'r>>,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        match self.world.request_effect(kind, given, &self.work) {
+        match self.host.request_effect(kind, given, &self.fuel) {
             Ok(value) => Ok(value),
             Err(EffectError::Exception(value)) => Err(ControlFlow::Exception(value, spot)),
-            Err(EffectError::Fault(error)) => Err(into_control_flow(spot)(error)),
+            Err(EffectError::Error(error)) => Err(into_control_flow(spot)(error)),
             Err(EffectError::End) => Err(ControlFlow::End),
         }
     }
 
     /// Does not catch exceeded limits and the end of the run at an effect without a result.
-    fn attempt(
+    fn try_catch(
         &mut self,
         attempt: &'r CodeNode,
         error: Option<usize>,
         handler: &'r CodeNode,
     ) -> EvalResult<'r> {
-        let (base, calls, depth) = (self.base, self.calls, self.depth);
+        let (base, calls, depth) = (self.first_slot, self.calls, self.depth);
         let caught = match self.evaluate_node(attempt) {
             Err(ControlFlow::Exception(value, _)) => value,
-            Err(ControlFlow::Wrong(message, spot)) => {
-                let message = ScriptValue::text(&self.work, &message).map_err(into_control_flow(spot))?;
-                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.work)
+            Err(ControlFlow::Error(message, spot)) => {
+                let message = ScriptValue::text(&self.fuel, &message).map_err(into_control_flow(spot))?;
+                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.fuel)
                     .map_err(into_control_flow(spot))?
             }
             other => return other,
         };
-        (self.base, self.calls, self.depth) = (base, calls, depth);
+        (self.first_slot, self.calls, self.depth) = (base, calls, depth);
         if let Some(slot) = error {
             self.set_slot(slot, caught);
         }
         self.evaluate_node(handler)
     }
 
-    fn steps(&mut self, steps: &'r [TargetStep]) -> Result<Vec<ResolvedStep<'r>>, ControlFlow<'r>> {
+    fn resolve_steps(&mut self, steps: &'r [TargetStep]) -> Result<Vec<ResolvedStep<'r>>, ControlFlow<'r>> {
         let mut targets = Vec::with_capacity(steps.len());
         for step in steps {
             targets.push(match step {
@@ -442,16 +460,16 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         Ok(targets)
     }
 
-    fn change(
+    fn evaluate_mutation(
         &mut self,
         how: MutatingFunction,
         place: &'r AssignTarget,
         arguments: &'r [CodeNode],
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        let argument = self.nodes(arguments)?.into_iter().next();
-        let steps = self.steps(&place.steps)?;
-        let (work, target) = self.target(place.slot);
+        let argument = self.evaluate_nodes(arguments)?.into_iter().next();
+        let steps = self.resolve_steps(&place.steps)?;
+        let (work, target) = self.slot_mut(place.slot);
         let mut action = |target: &mut ScriptValue<'r>| mutate(how, target, argument.as_ref(), work);
         apply_at(work, target, &steps, &mut action).map_err(into_control_flow(spot))
     }

@@ -50,15 +50,15 @@ impl Clone for StepsTaken {
 
 #[derive(Clone, Debug)]
 pub(super) struct JournalEntry<'c> {
-    asked: RecordedRequest<'c>,
-    pub(super) answer: Answer,
+    request: RecordedRequest<'c>,
+    pub(super) result: Answer,
 }
 
 #[derive(Clone, Debug)]
 enum RecordedRequest<'c> {
-    Here(ScriptEffect<'c>),
+    InProcess(ScriptEffect<'c>),
     /// Read from a stored journal, which holds only the digest of the arguments.
-    Kept {
+    Stored {
         effect: String,
         arguments: String,
     },
@@ -92,7 +92,7 @@ impl<'c> Journal<'c> {
 
     /// Records the result of the effect that was requested last.
     pub fn push(&mut self, effect: ScriptEffect<'c>, answer: Answer) {
-        self.entries.push(JournalEntry { asked: RecordedRequest::Here(effect), answer });
+        self.entries.push(JournalEntry { request: RecordedRequest::InProcess(effect), result: answer });
     }
 
     /// The number of effects that have a result.
@@ -135,11 +135,11 @@ impl<'c> Journal<'c> {
 
     pub(super) fn restore(call: &ScriptCall<'c>, stored: StoredJournal) -> Self {
         let entries = stored.entries.into_iter().map(|entry| JournalEntry {
-            answer: match entry.error {
+            result: match entry.error {
                 Some(error) => Answer::Error { message: error.message, kind: error.kind },
                 None => Answer::Value(Arc::new(entry.value.unwrap_or_default())),
             },
-            asked: RecordedRequest::Kept { effect: entry.effect, arguments: entry.arguments },
+            request: RecordedRequest::Stored { effect: entry.effect, arguments: entry.arguments },
         });
         Self { call: call.clone(), entries: entries.collect(), steps: StepsTaken::default() }
     }
@@ -148,23 +148,23 @@ impl<'c> Journal<'c> {
 impl<'c> JournalEntry<'c> {
     /// Whether this entry holds the result of that effect.
     pub(super) fn is_result_of(&self, effect: &ScriptEffect<'_>) -> bool {
-        match &self.asked {
-            RecordedRequest::Here(asked) => asked.is_same_request(effect),
-            RecordedRequest::Kept { effect: name, arguments } => {
+        match &self.request {
+            RecordedRequest::InProcess(asked) => asked.is_same_request(effect),
+            RecordedRequest::Stored { effect: name, arguments } => {
                 name == effect.name() && *arguments == effect.digest().to_string()
             }
         }
     }
 
     pub(super) fn effect_name(&self) -> &str {
-        self.asked.effect_name()
+        self.request.effect_name()
     }
 
     /// The effect, if it was requested in this process.
     pub(super) fn local_effect(&self) -> Option<&ScriptEffect<'c>> {
-        match &self.asked {
-            RecordedRequest::Here(effect) => Some(effect),
-            RecordedRequest::Kept { .. } => None,
+        match &self.request {
+            RecordedRequest::InProcess(effect) => Some(effect),
+            RecordedRequest::Stored { .. } => None,
         }
     }
 }
@@ -172,8 +172,8 @@ impl<'c> JournalEntry<'c> {
 impl RecordedRequest<'_> {
     fn effect_name(&self) -> &str {
         match self {
-            Self::Here(effect) => effect.name(),
-            Self::Kept { effect, .. } => effect,
+            Self::InProcess(effect) => effect.name(),
+            Self::Stored { effect, .. } => effect,
         }
     }
 }
@@ -220,11 +220,11 @@ impl Serialize for Journal<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = self.call.session().map_or(0, approximate_size);
         let entries = self.entries.iter().map(|entry| {
-            let arguments = match &entry.asked {
-                RecordedRequest::Here(effect) => effect.digest().to_string(),
-                RecordedRequest::Kept { arguments, .. } => arguments.clone(),
+            let arguments = match &entry.request {
+                RecordedRequest::InProcess(effect) => effect.digest().to_string(),
+                RecordedRequest::Stored { arguments, .. } => arguments.clone(),
             };
-            let (value, error) = match &entry.answer {
+            let (value, error) = match &entry.result {
                 Answer::Value(value) => {
                     bytes += approximate_size(value);
                     (Some(Value::clone(value)), None)
@@ -234,7 +234,7 @@ impl Serialize for Journal<'_> {
                     (None, Some(StoredError { message: message.clone(), kind: kind.clone() }))
                 }
             };
-            StoredEntry { effect: entry.asked.effect_name().to_owned(), arguments, value, error }
+            StoredEntry { effect: entry.request.effect_name().to_owned(), arguments, value, error }
         });
         let stored = StoredJournal {
             journal: VERSION,

@@ -26,7 +26,7 @@ impl ScriptValue<'_> {
             Self::Boolean(value) => Ok(json.as_bool() == Some(*value)),
             Self::Number(number) => Ok(number.to_json() == *json),
             Self::Borrowed(value) => text(value),
-            Self::Text(value) => text(value),
+            Self::String(value) => text(value),
             Self::Json(Value::String(value)) => text(value),
             Self::Json(Value::Array(items)) => {
                 equals_array(items.iter().map(ScriptValue::Json), json, work, depth)
@@ -36,9 +36,9 @@ impl ScriptValue<'_> {
                 equals_object(members, json, work, depth)
             }
             Self::Json(other) => Ok(*other == json),
-            Self::List(list) => equals_array(list.inside.iter().cloned(), json, work, depth),
+            Self::Array(list) => equals_array(list.content.iter().cloned(), json, work, depth),
             Self::Object(object) => {
-                let members = object.inside.iter().map(|(key, member)| (key.as_ref(), member.clone()));
+                let members = object.content.iter().map(|(key, member)| (key.as_ref(), member.clone()));
                 equals_object(members, json, work, depth)
             }
         }

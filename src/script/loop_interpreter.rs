@@ -15,11 +15,11 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     ) -> EvalResult<'r> {
         let value = self.evaluate_node(list)?;
         let list = match value.kind() {
-            ValueKind::List(list) => list,
+            ValueKind::Array(list) => list,
             _ => {
                 let message =
                     format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
-                return Err(ControlFlow::Wrong(message, spot));
+                return Err(ControlFlow::Error(message, spot));
             }
         };
         let mut collected = Vec::new();
@@ -30,13 +30,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 other => other?,
             };
             if how == ClosureFunction::Map {
-                self.work.spend_values(1).map_err(into_control_flow(spot))?;
+                self.fuel.spend_values(1).map_err(into_control_flow(spot))?;
                 collected.push(said);
                 continue;
             }
             let ValueKind::Boolean(said) = said.kind() else {
                 let message = format!("the closure of `{}` must return a boolean", how.name());
-                return Err(ControlFlow::Wrong(message, closure.body.spot));
+                return Err(ControlFlow::Error(message, closure.body.position));
             };
             match how {
                 ClosureFunction::All if !said => return Ok(ScriptValue::Boolean(false)),
@@ -49,7 +49,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             ClosureFunction::All => Ok(ScriptValue::Boolean(true)),
             ClosureFunction::Some => Ok(ScriptValue::Boolean(false)),
             ClosureFunction::Filter | ClosureFunction::Map => {
-                ScriptValue::list(&self.work, collected).map_err(into_control_flow(spot))
+                ScriptValue::list(&self.fuel, collected).map_err(into_control_flow(spot))
             }
         }
     }
@@ -70,18 +70,18 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     pub(super) fn run_for(&mut self, parts: &'r ForLoop) -> EvalResult<'r> {
-        let over = self.evaluate_node(&parts.over)?;
+        let over = self.evaluate_node(&parts.iterable)?;
         let items: Vec<ScriptValue<'r>> = match over.kind() {
-            ValueKind::List(list) => list.iter().collect(),
+            ValueKind::Array(list) => list.iter().collect(),
             ValueKind::Object(object) => object.sorted_keys().into_iter().map(key_to_value).collect(),
             _ => {
                 let found = over.json_type();
                 let message =
                     format!("`for` iterates over an array or the keys of an object, this is of type {found}");
-                return Err(ControlFlow::Wrong(message, parts.over.spot));
+                return Err(ControlFlow::Error(message, parts.iterable.position));
             }
         };
-        self.work.spend_values(items.len()).map_err(into_control_flow(parts.over.spot))?;
+        self.fuel.spend_values(items.len()).map_err(into_control_flow(parts.iterable.position))?;
         for (index, item) in items.into_iter().enumerate() {
             self.set_slot(parts.item, item);
             if let Some(counter) = parts.counter {

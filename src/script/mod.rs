@@ -54,7 +54,7 @@ pub struct ScriptCompileError {
 }
 
 impl ScriptCompileError {
-    fn help(mut self, help: String) -> Self {
+    fn with_help(mut self, help: String) -> Self {
         self.help = Some(help);
         self
     }

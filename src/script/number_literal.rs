@@ -23,7 +23,7 @@ impl Compiler<'_> {
             .filter(|number| is_parsed_as(number, literal))
             .ok_or_else(|| {
                 self.error(position, "this number cannot be read exactly")
-                    .help("write decimal digits, with the sign directly before them".to_owned())
+                    .with_help("write decimal digits, with the sign directly before them".to_owned())
             })?;
         Ok(match ExactNumber::from_json(&number) {
             // A number that prints as its source text needs no text of its own.

@@ -55,12 +55,12 @@ fn is_in<'r>(
     container: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match container.kind() {
-        ValueKind::List(list) => Ok(ScriptValue::Boolean(find_position(work, list, wanted)?.is_some())),
+        ValueKind::Array(list) => Ok(ScriptValue::Boolean(find_position(work, list, wanted)?.is_some())),
         ValueKind::Object(_) => Err(
             "`in` looks for an element of an array, this is an object: use `has(object, key)` to look for a key"
                 .into(),
         ),
-        ValueKind::Text(_) => Err(
+        ValueKind::String(_) => Err(
             "`in` looks for an element of an array, this is a string: use `contains(string, part)` to search it"
                 .into(),
         ),
@@ -78,7 +78,7 @@ pub(super) fn is_in_member<'r>(
     member: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match (wanted.kind(), member.kind()) {
-        (ValueKind::Text(key), ValueKind::Object(object)) => {
+        (ValueKind::String(key), ValueKind::Object(object)) => {
             Ok(ScriptValue::Boolean(object.get(key).is_some()))
         }
         _ => is_in(work, wanted, member),
@@ -91,9 +91,9 @@ pub(super) fn add<'r>(
     a: &ScriptValue<'r>,
     b: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
-    if let (ValueKind::Text(a), ValueKind::Text(b)) = (a.kind(), b.kind()) {
+    if let (ValueKind::String(a), ValueKind::String(b)) = (a.kind(), b.kind()) {
         work.spend_string(a.len().saturating_add(b.len()))?;
-        return Ok(ScriptValue::Text([a, b].concat().into()));
+        return Ok(ScriptValue::String([a, b].concat().into()));
     }
     calculate("+", a, b, ExactNumber::plus)
 }

@@ -61,11 +61,10 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
         let told = at(lowercase_first(error.err_type().to_string()), error.position());
         match error.err_type() {
-            ParseErrorType::Reserved(word) => {
-                told.help(format!("choose another name; quote it as a key of an object: `\"{word}\": …`"))
-            }
+            ParseErrorType::Reserved(word) => told
+                .with_help(format!("choose another name; quote it as a key of an object: `\"{word}\": …`")),
             ParseErrorType::MissingToken(token, _) if token == ";" => {
-                told.help("end the statement before this with `;`".to_owned())
+                told.with_help("end the statement before this with `;`".to_owned())
             }
             _ => told,
         }

@@ -20,14 +20,14 @@ use crate::path::ArgumentNames;
 const MAX_EXPRESSION: usize = 16 << 10;
 
 static EXPRESSION_LIMITS: ScriptLimits = ScriptLimits {
-    who: "the expression",
+    subject: "the expression",
     steps: 1_000_000,
-    text: 64 << 10,
-    texts: 16 << 20,
+    string_bytes: 64 << 10,
+    total_string_bytes: 16 << 20,
     values: 100_000,
-    output: 64 << 10,
-    depth: 160,
-    calls: 1,
+    output_bytes: 64 << 10,
+    nesting: 160,
+    call_depth: 1,
 };
 
 /// The context of a call without one.
@@ -63,7 +63,7 @@ impl Expression {
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
         let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
         let compiled = compile(text, &ast, Language::Expression)?;
-        Ok(Self { program: compiled.program, dependencies: compiled.reads })
+        Ok(Self { program: compiled.program, dependencies: compiled.dependencies })
     }
 
     /// The members of the call that the expression reads.
@@ -100,7 +100,7 @@ impl Expression {
     pub fn value(&self, view: &CallView<'_>) -> Result<Value, ExpressionError> {
         self.evaluate(view, |value, work| {
             value.to_json(work).map_err(|fault| match fault {
-                EvalError::Wrong(message) | EvalError::Limit(message) => message,
+                EvalError::Error(message) | EvalError::LimitExceeded(message) => message,
             })
         })
     }
@@ -126,8 +126,8 @@ impl Expression {
         self.dependencies.check_decided(view.session)?;
         let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(&EXPRESSION_LIMITS));
         match evaluation.run(Vec::new()) {
-            Ok(value) => make(&value, &evaluation.work),
-            Err(ControlFlow::Wrong(message, _) | ControlFlow::Limit(message, _)) => Err(message),
+            Ok(value) => make(&value, &evaluation.fuel),
+            Err(ControlFlow::Error(message, _) | ControlFlow::LimitExceeded(message, _)) => Err(message),
             Err(_) => Err("the expression returns no value".to_owned()),
         }
     }
@@ -210,6 +210,6 @@ impl<'a> World<'a> for CallHost<'a> {
         _: Vec<ScriptValue<'a>>,
         _: &Fuel,
     ) -> Result<ScriptValue<'a>, EffectError<'a>> {
-        Err(EffectError::Fault(EvalError::Limit("an expression has no effects".to_owned())))
+        Err(EffectError::Error(EvalError::LimitExceeded("an expression has no effects".to_owned())))
     }
 }

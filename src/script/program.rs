@@ -17,7 +17,7 @@ pub(super) struct SourcePosition {
 /// Code and its position in the text.
 #[derive(Debug)]
 pub(super) struct CodeNode {
-    pub(super) spot: SourcePosition,
+    pub(super) position: SourcePosition,
     pub(super) code: Code,
 }
 
@@ -95,14 +95,14 @@ pub(super) struct Closure {
 pub(super) struct ForLoop {
     pub(super) item: usize,
     pub(super) counter: Option<usize>,
-    pub(super) over: CodeNode,
+    pub(super) iterable: CodeNode,
     pub(super) body: CodeNode,
 }
 
 /// The main program, or a function of the script. The parameters, or the script's `input`, are the first slots.
 #[derive(Debug)]
 pub(super) struct FunctionBody {
-    pub(super) slots: usize,
+    pub(super) slot_count: usize,
     pub(super) code: CodeNode,
 }
 

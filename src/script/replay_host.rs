@@ -21,8 +21,8 @@ pub(super) struct ReplayHost<'r, 'c> {
     pub(super) call: &'r CallSnapshot<'c>,
     pub(super) journal: &'r Journal<'c>,
     /// The number of effects that returned in this replay.
-    pub(super) answered: usize,
-    pub(super) end: Option<ReplayResult<'c>>,
+    pub(super) effects_completed: usize,
+    pub(super) result: Option<ReplayResult<'c>>,
 }
 
 impl<'r, 'c> ReplayHost<'r, 'c> {
@@ -35,7 +35,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             return Some(ExportedValue::Call(part));
         }
         let answer = self.journal.entries.get(self.entry_of_value(json)?)?;
-        match &answer.answer {
+        match &answer.result {
             Answer::Value(value) => Some(ExportedValue::Shared(Arc::clone(value))),
             Answer::Error { .. } => None,
         }
@@ -45,7 +45,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     fn entry_of_value(&self, value: &Value) -> Option<usize> {
         let is_this =
             |answer: &Answer| matches!(answer, Answer::Value(known) if std::ptr::eq(known.as_ref(), value));
-        self.journal.entries.iter().position(|entry| is_this(&entry.answer))
+        self.journal.entries.iter().position(|entry| is_this(&entry.result))
     }
 
     /// Exports a value: one that is passed on unchanged is borrowed, any other copied.
@@ -89,7 +89,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             (EffectKind::CacheSet, ScriptEffect::CacheSet { key, value, ttl }, [own, given, time]) => {
                 Ok(self.is_exported(own, key, work)?
                     && self.is_exported(given, value, work)?
-                    && matches!(time.kind(), ValueKind::Text(text) if parse_duration(text)? == *ttl))
+                    && matches!(time.kind(), ValueKind::String(text) if parse_duration(text)? == *ttl))
             }
             _ => Ok(false),
         }
@@ -106,8 +106,8 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             None => Ok(ExportedValue::Shared(Arc::default())),
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
-            Some((ValueKind::Text(text), _)) => Ok(text.to_owned()),
-            Some((_, value)) => Err(EvalError::Wrong(format!(
+            Some((ValueKind::String(text), _)) => Ok(text.to_owned()),
+            Some((_, value)) => Err(EvalError::Error(format!(
                 "`{name}` takes a string, this is of type {}",
                 value.json_type()
             ))),
@@ -136,12 +136,12 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
 
     /// Returns the next journal entry if it is for this effect. Ends the replay if it is not, or if there is none.
     fn next_entry(&mut self, effect: ScriptEffect<'c>) -> Result<&'r JournalEntry<'c>, EffectError<'r>> {
-        let Some(entry) = self.journal.entries.get(self.answered) else {
-            if self.answered >= MAX_EFFECTS {
+        let Some(entry) = self.journal.entries.get(self.effects_completed) else {
+            if self.effects_completed >= MAX_EFFECTS {
                 let message = format!("the script requests more than {MAX_EFFECTS} effects");
-                return Err(EffectError::Fault(EvalError::Limit(message)));
+                return Err(EffectError::Error(EvalError::LimitExceeded(message)));
             }
-            self.end = Some(ReplayResult::Effect(effect));
+            self.result = Some(ReplayResult::Effect(effect));
             return Err(EffectError::End);
         };
         if !entry.is_result_of(&effect) {
@@ -154,7 +154,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
                     entry.effect_name()
                 )
             };
-            self.end = Some(ReplayResult::Failed(ScriptRunError::mismatch(message, None)));
+            self.result = Some(ReplayResult::Failed(ScriptRunError::mismatch(message, None)));
             return Err(EffectError::End);
         }
         Ok(entry)
@@ -163,7 +163,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     pub(super) fn complete(&self, value: &ScriptValue<'r>, work: &Fuel) -> ReplayResult<'c> {
         match self.export(value, work) {
             Ok(output) => ReplayResult::Completed { from: self.entry_of_value(&output), output },
-            Err(EvalError::Wrong(message) | EvalError::Limit(message)) => {
+            Err(EvalError::Error(message) | EvalError::LimitExceeded(message)) => {
                 ReplayResult::Failed(ScriptRunError::new(message, None))
             }
         }
@@ -172,7 +172,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     pub(super) fn exception(&self, error: &ScriptValue<'r>, spot: SourcePosition) -> ReplayResult<'c> {
         let member = |key: &str| match error.kind() {
             ValueKind::Object(object) => object.get(key).and_then(|value| match value.kind() {
-                ValueKind::Text(text) => Some(text.to_owned()),
+                ValueKind::String(text) => Some(text.to_owned()),
                 _ => None,
             }),
             _ => None,
@@ -188,8 +188,8 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             matches!(answer, Answer::Error { message: known, kind: known_kind }
                 if *known == message && known_kind.as_deref().filter(|kind| !kind.is_empty()) == kind.as_deref())
         };
-        let from = self.journal.entries.iter().rposition(|entry| is_this(&entry.answer));
-        ReplayResult::Exception(ScriptException { message, kind, from })
+        let from = self.journal.entries.iter().rposition(|entry| is_this(&entry.result));
+        ReplayResult::Exception(ScriptException { message, kind, journal_entry: from })
     }
 }
 
@@ -224,7 +224,7 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
         given: Vec<ScriptValue<'r>>,
         work: &Fuel,
     ) -> Result<ScriptValue<'r>, EffectError<'r>> {
-        let entry = self.journal.entries.get(self.answered);
+        let entry = self.journal.entries.get(self.effects_completed);
         let again = match entry.and_then(JournalEntry::local_effect) {
             Some(asked) => self.is_repeated_request(asked, kind, &given, work)?,
             None => false,
@@ -233,8 +233,8 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
             Some(entry) if again => entry,
             _ => self.next_entry(self.build_effect(kind, &given, work)?)?,
         };
-        self.answered += 1;
-        match &entry.answer {
+        self.effects_completed += 1;
+        match &entry.result {
             Answer::Value(value) => Ok(ScriptValue::Json(value)),
             Answer::Error { message, kind } => {
                 let kind = ScriptValue::Borrowed(kind.as_deref().unwrap_or_default());

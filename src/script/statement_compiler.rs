@@ -13,7 +13,7 @@ impl Compiler<'_> {
         statements: &[Stmt],
         position: Position,
     ) -> CompileResult<CodeNode> {
-        let scope = self.names.len();
+        let scope = self.scope.len();
         let mut nodes = Vec::with_capacity(statements.len());
         for statement in statements {
             if !self.is_script()
@@ -23,7 +23,7 @@ impl Compiler<'_> {
             }
             nodes.push(self.compile_statement(statement)?);
         }
-        self.names.truncate(scope);
+        self.scope.truncate(scope);
         match nodes.pop() {
             Some(only) if nodes.is_empty() => Ok(only),
             None if !self.is_script() => Err(self.statements_error(position)),
@@ -67,19 +67,19 @@ impl Compiler<'_> {
             Stmt::For(parts, _) => {
                 let (item, counter, flow) = parts.as_ref();
                 let over = self.compile_expression(&flow.expr)?;
-                let scope = self.names.len();
+                let scope = self.scope.len();
                 let item = self.declare(&item.name, item.pos, false)?;
                 let counter = match counter {
                     Some(counter) => Some(self.declare(&counter.name, counter.pos, false)?),
                     None => None,
                 };
                 let body = self.compile_block(flow.body.statements(), position)?;
-                self.names.truncate(scope);
-                Code::For(Box::new(ForLoop { item, counter, over, body }))
+                self.scope.truncate(scope);
+                Code::For(Box::new(ForLoop { item, counter, iterable: over, body }))
             }
             Stmt::TryCatch(flow, _) => {
                 let attempt = self.compile_block(flow.body.statements(), position)?;
-                let scope = self.names.len();
+                let scope = self.scope.len();
                 let error = match &flow.expr {
                     Expr::Variable(variable, _, position) => {
                         Some(self.declare(&variable.1, *position, false)?)
@@ -87,7 +87,7 @@ impl Compiler<'_> {
                     _ => None,
                 };
                 let handler = self.compile_block(flow.branch.statements(), position)?;
-                self.names.truncate(scope);
+                self.scope.truncate(scope);
                 Code::Try(Box::new(attempt), error, Box::new(handler))
             }
             Stmt::Return(value, flags, _) => {
@@ -127,7 +127,7 @@ impl Compiler<'_> {
     }
 
     fn unsupported_statement(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
-        self.error(position, format!("{what} is not supported in a script")).help(help.to_owned())
+        self.error(position, format!("{what} is not supported in a script")).with_help(help.to_owned())
     }
 
     fn compile_optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {

@@ -22,8 +22,8 @@ pub(super) enum ScriptValue<'r> {
     Boolean(bool),
     Number(ExactNumber),
     Borrowed(&'r str),
-    Text(Rc<str>),
-    List(Rc<NestedContainer<Vec<ScriptValue<'r>>>>),
+    String(Rc<str>),
+    Array(Rc<NestedContainer<Vec<ScriptValue<'r>>>>),
     Object(Rc<NestedContainer<MemberMap<'r>>>),
     /// Borrowed JSON.
     Json(&'r Value),
@@ -32,7 +32,7 @@ pub(super) enum ScriptValue<'r> {
 /// A new container with its nesting depth: deeper than [`MAX_NESTING`], dropping it could overflow the stack.
 #[derive(Clone, Debug)]
 pub(super) struct NestedContainer<T> {
-    pub(super) inside: T,
+    pub(super) content: T,
     depth: usize,
 }
 
@@ -41,8 +41,8 @@ pub(super) enum ValueKind<'v, 'r> {
     Null,
     Boolean(bool),
     Number(NumberView<'v>),
-    Text(&'v str),
-    List(ArrayView<'v, 'r>),
+    String(&'v str),
+    Array(ArrayView<'v, 'r>),
     Object(ObjectView<'v, 'r>),
 }
 
@@ -71,7 +71,7 @@ impl<'r> ScriptValue<'r> {
     /// The string, or all strings of the evaluation together, exceed the limit.
     pub(super) fn text(work: &Fuel, text: &str) -> Result<Self, EvalError> {
         work.spend_string(text.len())?;
-        Ok(Self::Text(text.into()))
+        Ok(Self::String(text.into()))
     }
 
     /// Creates an array.
@@ -81,7 +81,7 @@ impl<'r> ScriptValue<'r> {
     pub(super) fn list(work: &Fuel, items: Vec<Self>) -> Result<Self, EvalError> {
         work.spend_values(items.len())?;
         let depth = checked_depth(items.iter().map(Self::depth).max())?;
-        Ok(Self::List(Rc::new(NestedContainer { inside: items, depth })))
+        Ok(Self::Array(Rc::new(NestedContainer { content: items, depth })))
     }
 
     /// Creates an object.
@@ -91,12 +91,12 @@ impl<'r> ScriptValue<'r> {
     pub(super) fn object(work: &Fuel, members: MemberMap<'r>) -> Result<Self, EvalError> {
         work.spend_values(members.len())?;
         let depth = checked_depth(members.values().map(Self::depth).max())?;
-        Ok(Self::Object(Rc::new(NestedContainer { inside: members, depth })))
+        Ok(Self::Object(Rc::new(NestedContainer { content: members, depth })))
     }
 
     fn depth(&self) -> usize {
         match self {
-            Self::List(list) => list.depth,
+            Self::Array(list) => list.depth,
             Self::Object(object) => object.depth,
             _ => 0,
         }
@@ -116,8 +116,8 @@ impl<'r> ScriptValue<'r> {
         const OF_MEMBER: usize = 32;
         match self {
             Self::Borrowed(text) => text.len(),
-            Self::Text(text) => text.len(),
-            Self::Object(object) => object.inside.len() * OF_MEMBER,
+            Self::String(text) => text.len(),
+            Self::Object(object) => object.content.len() * OF_MEMBER,
             Self::Json(Value::String(text)) => text.len(),
             Self::Json(Value::Number(number)) => number.text().len(),
             Self::Json(Value::Object(members)) => members.len() * OF_MEMBER,
@@ -130,8 +130,8 @@ impl<'r> ScriptValue<'r> {
             Self::Null => JsonType::Null,
             Self::Boolean(_) => JsonType::Boolean,
             Self::Number(_) => JsonType::Number,
-            Self::Borrowed(_) | Self::Text(_) => JsonType::String,
-            Self::List(_) => JsonType::Array,
+            Self::Borrowed(_) | Self::String(_) => JsonType::String,
+            Self::Array(_) => JsonType::Array,
             Self::Object(_) => JsonType::Object,
             Self::Json(value) => JsonType::from_value(value),
         }
@@ -144,12 +144,12 @@ impl<'r> ScriptValue<'r> {
             Self::Boolean(value) | Self::Json(Value::Bool(value)) => ValueKind::Boolean(*value),
             Self::Number(number) => ValueKind::Number(NumberView::Exact(*number)),
             Self::Json(Value::Number(number)) => ValueKind::Number(NumberView::from_json(number)),
-            Self::Borrowed(text) => ValueKind::Text(text),
-            Self::Text(text) => ValueKind::Text(text),
-            Self::Json(Value::String(text)) => ValueKind::Text(text),
-            Self::List(list) => ValueKind::List(ArrayView::Created(&list.inside)),
-            Self::Json(Value::Array(items)) => ValueKind::List(ArrayView::Json(items)),
-            Self::Object(object) => ValueKind::Object(ObjectView::Created(&object.inside)),
+            Self::Borrowed(text) => ValueKind::String(text),
+            Self::String(text) => ValueKind::String(text),
+            Self::Json(Value::String(text)) => ValueKind::String(text),
+            Self::Array(list) => ValueKind::Array(ArrayView::Created(&list.content)),
+            Self::Json(Value::Array(items)) => ValueKind::Array(ArrayView::Json(items)),
+            Self::Object(object) => ValueKind::Object(ObjectView::Created(&object.content)),
             Self::Json(Value::Object(members)) => ValueKind::Object(ObjectView::Json(members)),
         }
     }
@@ -165,9 +165,9 @@ impl<'r> ScriptValue<'r> {
         if let Self::Json(Value::Array(items)) = self {
             *self = Self::list(work, items.iter().map(Self::Json).collect())?;
         }
-        let Self::List(list) = self else { return Ok(None) };
+        let Self::Array(list) = self else { return Ok(None) };
         if Rc::strong_count(list) > 1 {
-            work.spend_values(list.inside.len())?;
+            work.spend_values(list.content.len())?;
         }
         Ok(Some(Rc::make_mut(list)))
     }
@@ -186,7 +186,7 @@ impl<'r> ScriptValue<'r> {
         }
         let Self::Object(object) = self else { return Ok(None) };
         if Rc::strong_count(object) > 1 {
-            work.spend_values(object.inside.len())?;
+            work.spend_values(object.content.len())?;
         }
         Ok(Some(Rc::make_mut(object)))
     }
@@ -213,7 +213,7 @@ impl<'r> ScriptValue<'r> {
                 work.spend_output(text.len())?;
                 Value::from(*text)
             }
-            Self::Text(text) => {
+            Self::String(text) => {
                 work.spend_output(text.len())?;
                 Value::from(&**text)
             }
@@ -236,15 +236,15 @@ impl<'r> ScriptValue<'r> {
                 Value::Object(object)
             }
             Self::Json(other) => (*other).clone(),
-            Self::List(list) => Value::Array(
-                list.inside
+            Self::Array(list) => Value::Array(
+                list.content
                     .iter()
                     .map(|item| item.to_json_below(work, depth + 1))
                     .collect::<Result<_, _>>()?,
             ),
             Self::Object(object) => {
-                let mut members = crate::json::Map::with_capacity(object.inside.len());
-                for (key, member) in &object.inside {
+                let mut members = crate::json::Map::with_capacity(object.content.len());
+                for (key, member) in &object.content {
                     work.spend_output(key.len())?;
                     members.insert(key.clone().into_owned(), member.to_json_below(work, depth + 1)?);
                 }
@@ -276,7 +276,7 @@ fn checked_depth(inside: Option<usize>) -> Result<usize, EvalError> {
 }
 
 pub(super) fn nesting_error() -> EvalError {
-    EvalError::Limit(format!("a value nests deeper than {MAX_NESTING} levels"))
+    EvalError::LimitExceeded(format!("a value nests deeper than {MAX_NESTING} levels"))
 }
 
 impl ValueKind<'_, '_> {
@@ -285,8 +285,8 @@ impl ValueKind<'_, '_> {
             Self::Null => JsonType::Null,
             Self::Boolean(_) => JsonType::Boolean,
             Self::Number(_) => JsonType::Number,
-            Self::Text(_) => JsonType::String,
-            Self::List(_) => JsonType::Array,
+            Self::String(_) => JsonType::String,
+            Self::Array(_) => JsonType::Array,
             Self::Object(_) => JsonType::Object,
         }
     }
@@ -342,7 +342,7 @@ impl<'v, 'r> ObjectView<'v, 'r> {
 pub(super) fn key_to_value(key: Cow<'_, str>) -> ScriptValue<'_> {
     match key {
         Cow::Borrowed(key) => ScriptValue::Borrowed(key),
-        Cow::Owned(key) => ScriptValue::Text(key.into()),
+        Cow::Owned(key) => ScriptValue::String(key.into()),
     }
 }
 

@@ -156,8 +156,8 @@ impl ConcurrentSession {
         self.load().await;
         let requester = self.inner.approval_scope.as_deref();
         // Hooks may ask, and change what is asked about: the approval is looked up before they see the call.
-        let recalls_first = requester.is_some() && !self.inner.line().session.hooks.is_empty();
-        let call = self.inner.line().session.name_call(call);
+        let recalls_first = requester.is_some() && !self.inner.queue().session.hooks.is_empty();
+        let call = self.inner.queue().session.name_call(call);
         let mut turn = self.inner.enter(&call);
         let hooked = match recalls_first {
             true => HookedCall::untouched(call),
@@ -203,7 +203,7 @@ impl ConcurrentSession {
         let started = Instant::now();
         self.load().await;
         let (call, has_hooks) = {
-            let session = &mut self.inner.line().session;
+            let session = &mut self.inner.queue().session;
             (session.name_call(call), !session.hooks.is_empty())
         };
         let mut turn = self.inner.enter(&call);
@@ -225,32 +225,32 @@ impl ConcurrentSession {
     /// The request of an approval id, as it was given out. Returns `None` if the store does not have it.
     pub async fn question(&self, approval_id: &str) -> Option<RequestPart> {
         let (shared, conversation) = {
-            let line = self.inner.line();
+            let line = self.inner.queue();
             (Arc::clone(&line.session.shared), line.session.conversation())
         };
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
         let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
         let ledger = shared.services.ledger(Account::NOBODY);
-        let entry = ledger.find(&LedgerKey { conversation, occurrence }).await.ok()??;
+        let entry = ledger.find(&LedgerKey { conversation, occurrence_id: occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
 
     /// Replaces the context of the run, as for a host that has verified its caller again. Each call has its own
     /// context.
     pub fn set_context(&self, context: Value) {
-        let session = &mut self.inner.line().session;
+        let session = &mut self.inner.queue().session;
         session.run.context.clone_from(&context);
         session.calls.context = context;
     }
 
     /// Adds tools; of two tools of one name and server, the later one counts.
     pub fn add_tools(&self, tools: impl IntoIterator<Item = ToolDescriptor>) {
-        self.inner.line().session.add_tools(tools);
+        self.inner.queue().session.add_tools(tools);
     }
 
     /// Whether every call of a tool is denied, whatever its arguments.
     pub fn never_runs(&self, server: &str, tool: &str) -> bool {
-        let layers = self.inner.line().session.layers();
+        let layers = self.inner.queue().session.layers();
         let own = (self.inner.rules_of)(server);
         layers.iter().chain(own.as_ref()).any(|chains| is_never_called(chains, server, tool))
     }
@@ -264,14 +264,14 @@ impl ConcurrentSession {
     /// The policies that made a request of ours, with their requirements on answers. Returns `None` if it is
     /// not provably ours.
     pub fn askers(&self, question: &RequestPart) -> Option<Vec<ApprovalRequirement>> {
-        let shared = Arc::clone(&self.inner.line().session.shared);
-        BoundRequest::open(question, &shared.services.keys).ok().map(|question| question.askers)
+        let shared = Arc::clone(&self.inner.queue().session.shared);
+        BoundRequest::open(question, &shared.services.keys).ok().map(|question| question.requirements)
     }
 
     /// Redacts a value, such as the result of a call, by all policies. What can't be searched is withheld.
     pub fn redact(&self, call: &ToolCall, value: &mut Value) {
         let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
-        let session = self.inner.line().session_for(u64::MAX, layer);
+        let session = self.inner.queue().session_for(u64::MAX, layer);
         let layers = session.layers();
         let kernel = session.kernel_over(&layers);
         kernel.redact_value(call, value, &session.state);
@@ -279,7 +279,7 @@ impl ConcurrentSession {
 
     /// Whether policies redact anything in results of a server's calls.
     pub fn redacts_results(&self, server: &str) -> bool {
-        let layers = self.inner.line().session.layers();
+        let layers = self.inner.queue().session.layers();
         let own = (self.inner.rules_of)(server);
         let hides = |chains: &Arc<CompiledPolicies>| {
             chains
@@ -292,26 +292,26 @@ impl ConcurrentSession {
 
     /// The state of the session.
     pub fn state(&self) -> SessionState {
-        self.inner.line().seen_from(u64::MAX)
+        self.inner.queue().seen_from(u64::MAX)
     }
 
     /// Whether no call is running.
     pub fn is_idle(&self) -> bool {
-        self.inner.line().under_way.is_empty()
+        self.inner.queue().under_way.is_empty()
     }
 
     /// Loads, once, the state that the store has of the session. If the store does not answer, the state is
     /// unknown.
     async fn load(&self) {
         let (shared, conversation, account) = {
-            let session = &self.inner.line().session;
+            let session = &self.inner.queue().session;
             if session.has_loaded_state {
                 return;
             }
             (Arc::clone(&session.shared), session.conversation(), session.account())
         };
         let stored = shared.services.load_session(&conversation, account).await;
-        let session = &mut self.inner.line().session;
+        let session = &mut self.inner.queue().session;
         if !std::mem::replace(&mut session.has_loaded_state, true) {
             match stored {
                 Ok(stored) => session.state.merge(&stored),
@@ -322,12 +322,12 @@ impl ConcurrentSession {
 
     /// Stores the state in a shared store. If the store does not answer, the next call stores it.
     async fn save_state(&self) {
-        if !self.inner.line().session.shared.services.store.is_shared() {
+        if !self.inner.queue().session.shared.services.store.is_shared() {
             return;
         }
         let _keeping = self.inner.keeping.lock().await;
         let (shared, conversation, account, state) = {
-            let line = self.inner.line();
+            let line = self.inner.queue();
             let session = &line.session;
             let (conversation, account) = (session.conversation(), session.account());
             (Arc::clone(&session.shared), conversation, account, line.seen_from(u64::MAX))

@@ -69,7 +69,7 @@ impl HistoryCall {
         let asked = self.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
         LedgerKey {
             conversation: conversation.to_owned(),
-            occurrence: asked.unwrap_or(&self.name).to_owned(),
+            occurrence_id: asked.unwrap_or(&self.name).to_owned(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Session {
         let entry = ledger.find(&key).await.ok().flatten().filter(|entry| entry.is_for_call(&call));
         let verified = services.verify_request(&conversation, &call, messages, entry.as_ref()).ok()?;
         let (tally, ignored) = services.tally(&verified);
-        if matches!(tally, Tally::Open { .. }) {
+        if matches!(tally, Tally::Pending { .. }) {
             return None;
         }
         let decision = verified.decision(&tally, services.clock.now())?;
@@ -316,9 +316,9 @@ fn put_result(
 ) -> Result<(), HistoryEditError> {
     let result = formatter.result(outcome);
     settled.extend(result.map(|ResultPart { output, status: settled, .. }| CallResult {
-        place: found.place,
+        position: found.place,
         output,
-        settled,
+        status: settled,
     }));
     let Some(request) = &outcome.approval else { return Ok(()) };
     let request = RequestPart::from(request);
@@ -361,7 +361,12 @@ fn unknown_answers(history: &History, found: &[HistoryCall]) -> Vec<IgnoredAnswe
                 return None;
             }
             let why = "no pending call has this request".to_owned();
-            Some(IgnoredAnswer { place, approval_id: response.approval_id.clone(), code: "not_pending", why })
+            Some(IgnoredAnswer {
+                index: place,
+                approval_id: response.approval_id.clone(),
+                code: "not_pending",
+                why,
+            })
         }
         _ => None,
     });

@@ -77,7 +77,7 @@ impl Session {
         self.name_conversation(&self.conversation());
         let run = self.run.clone();
         let driven =
-            Mutex::new(SdkProgress { session: self, told: Vec::new(), positions: None, merged: None });
+            Mutex::new(SdkProgress { session: self, announced: Vec::new(), positions: None, merged: None });
         SdkSession { inner: Arc::new(Inner { executor, run, driven, made: Notify::new() }) }
     }
 }
@@ -138,7 +138,7 @@ impl<E: ToolExecutor> SdkSession<E> {
     pub async fn announce_round(&self, calls: &[CallPart]) {
         let mut driven = self.inner.merged().await;
         driven.merged = None;
-        let SdkProgress { session, told, positions, .. } = &mut *driven;
+        let SdkProgress { session, announced: told, positions, .. } = &mut *driven;
         told.clear();
         session.round.clear();
         let calls: Vec<ToolCall> = calls
@@ -171,7 +171,7 @@ impl<E: ToolExecutor> SdkSession<E> {
         let mut driven = self.inner.turn_of(id, tool, &input).await;
         let asked = driven.call(id, tool, &input);
         let asked = driven.session.name_call(asked);
-        let outcome = driven.make(&self.inner.executor, asked, started).await;
+        let outcome = driven.run_call(&self.inner.executor, asked, started).await;
         let result = driven.session.result_for_model(&outcome);
         drop(driven);
         self.inner.made.notify_waiters();
@@ -189,7 +189,7 @@ impl<E: ToolExecutor> SdkSession<E> {
             driven.session.has_loaded_state = true;
         }
         driven.run_rest(&self.inner.executor, history).await;
-        driven.told.clear();
+        driven.announced.clear();
         driven.merge();
         driven.session.run_round(history, &self.inner.executor).await
     }
@@ -210,7 +210,7 @@ impl<E> Inner<E> {
             return driven;
         }
         let shared = Arc::clone(&driven.session.shared);
-        let mut unmade = driven.told.len();
+        let mut unmade = driven.announced.len();
         drop(driven);
         let mut patience = shared.services.clock.sleep(PATIENCE);
         loop {
@@ -225,10 +225,10 @@ impl<E> Inner<E> {
             if !is_first(made, patience.as_mut()).await {
                 let driven = self.driven.lock().await;
                 // While a call runs, the SDK may have made others that wait as this one does.
-                if driven.told.len() == unmade {
+                if driven.announced.len() == unmade {
                     return driven;
                 }
-                unmade = driven.told.len();
+                unmade = driven.announced.len();
                 patience = shared.services.clock.sleep(PATIENCE);
             }
         }

@@ -12,7 +12,7 @@ use crate::file_access::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileContentError {
     /// It can't be read.
-    Read(ReadError),
+    Unreadable(ReadError),
     /// It is not UTF-8.
     NotUtf8(NotUtf8Error),
 }
@@ -32,7 +32,7 @@ pub struct NotUtf8Error {
 
 impl From<ReadError> for FileContentError {
     fn from(error: ReadError) -> Self {
-        Self::Read(error)
+        Self::Unreadable(error)
     }
 }
 
@@ -91,36 +91,36 @@ impl FileContentError {
     pub fn to_diagnostic(&self, name: Span, path: &Path) -> Diagnostic {
         let path = path.display();
         let (code, message, help) = match self {
-            Self::Read(ReadError::Unreadable(ErrorKind::NotFound)) => (
+            Self::Unreadable(ReadError::Unreadable(ErrorKind::NotFound)) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` does not exist"),
                 "paths are relative to the directory of the file that contains them",
             ),
-            Self::Read(ReadError::Unreadable(kind)) => (
+            Self::Unreadable(ReadError::Unreadable(kind)) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` can't be read: {kind}"),
                 "grant read permission to the user that runs Callgate, or use another file",
             ),
-            Self::Read(ReadError::Directory) => {
+            Self::Unreadable(ReadError::Directory) => {
                 (&UNREADABLE_FILE, format!("`{path}` is a directory"), "use the path of a file in it")
             }
-            Self::Read(ReadError::NotRegular) => (
+            Self::Unreadable(ReadError::NotRegular) => (
                 &UNREADABLE_FILE,
                 format!("`{path}` is not a regular file"),
                 "pipes and devices are not supported; use a regular file",
             ),
-            Self::Read(ReadError::TooLarge) => (
+            Self::Unreadable(ReadError::TooLarge) => (
                 &FILE_TOO_LARGE,
                 format!("`{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20),
                 "use a smaller file",
             ),
-            Self::Read(ReadError::OutsideSandbox) => (
+            Self::Unreadable(ReadError::OutsideSandbox) => (
                 &OUTSIDE_BUNDLE,
                 format!("`{path}` is not a file of the bundle"),
                 "use a file below the rules directory that is not hidden; scripts end in `.rhai`, schemas and lists of \
                  tools in `.json`",
             ),
-            Self::Read(ReadError::BundleTooLarge) => (
+            Self::Unreadable(ReadError::BundleTooLarge) => (
                 &BUNDLE_TOO_LARGE,
                 format!("with `{path}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20),
                 "use smaller files",

@@ -84,7 +84,7 @@ impl FileKind {
 /// Finds files of this kind.
 pub(super) fn find_files(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> BundleFiles {
     let found = BundleFiles { roots, ..BundleFiles::default() };
-    let mut finder = FileFinder { wanted, found, known: HashSet::new(), entries: 0 };
+    let mut finder = FileFinder { file_kind: wanted, found, canonical_paths: HashSet::new(), entries: 0 };
     for path in paths {
         if !finder.find(path) {
             finder.found.diagnostics.push(too_many_files(path));
@@ -95,10 +95,10 @@ pub(super) fn find_files(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox
 }
 
 struct FileFinder {
-    wanted: FileKind,
+    file_kind: FileKind,
     found: BundleFiles,
     /// The canonical paths of the files found so far, without symbolic links.
-    known: HashSet<PathBuf>,
+    canonical_paths: HashSet<PathBuf>,
     /// How many directory entries were visited.
     entries: usize,
 }
@@ -106,7 +106,7 @@ struct FileFinder {
 /// A directory entry, with its canonical path without symbolic links.
 struct DirectoryEntry {
     path: PathBuf,
-    place: PathBuf,
+    canonical: PathBuf,
     kind: FileType,
 }
 
@@ -119,10 +119,12 @@ impl FileFinder {
             return true;
         }
         match self.resolve_entry(path.to_owned()) {
-            Ok(DirectoryEntry { kind, path, place }) if kind.is_dir() => return self.find_below(path, place),
-            Ok(DirectoryEntry { kind, path, place }) if kind.is_file() => {
-                if self.wanted == FileKind::Rules || self.wanted.matches(&path) {
-                    return self.add(path, place);
+            Ok(DirectoryEntry { kind, path, canonical }) if kind.is_dir() => {
+                return self.find_below(path, canonical);
+            }
+            Ok(DirectoryEntry { kind, path, canonical }) if kind.is_file() => {
+                if self.file_kind == FileKind::Rules || self.file_kind.matches(&path) {
+                    return self.add(path, canonical);
                 }
             }
             Ok(_) => self.found.diagnostics.push(not_a_regular_file(path)),
@@ -133,20 +135,20 @@ impl FileFinder {
 
     /// Resolves a path, if its target is below the roots.
     fn resolve_entry(&self, path: PathBuf) -> Result<DirectoryEntry, ReadError> {
-        let place = self.found.roots.resolve(&path)?;
-        let kind = fs::symlink_metadata(&place)?.file_type();
-        Ok(DirectoryEntry { path, place, kind })
+        let canonical = self.found.roots.resolve(&path)?;
+        let kind = fs::symlink_metadata(&canonical)?.file_type();
+        Ok(DirectoryEntry { path, canonical, kind })
     }
 
     /// Adds the matching files below a directory, ordered by name.
-    fn find_below(&mut self, root: PathBuf, place: PathBuf) -> bool {
-        let Ok(kind) = fs::symlink_metadata(&place).map(|found| found.file_type()) else { return true };
-        let mut pending = vec![Ok(DirectoryEntry { path: root.clone(), place, kind })];
+    fn find_below(&mut self, root: PathBuf, canonical: PathBuf) -> bool {
+        let Ok(kind) = fs::symlink_metadata(&canonical).map(|found| found.file_type()) else { return true };
+        let mut pending = vec![Ok(DirectoryEntry { path: root.clone(), canonical, kind })];
         let mut entered = HashSet::new();
         let mut found_any = false;
         while let Some(entry) = pending.pop() {
             let problem = match entry {
-                Ok(DirectoryEntry { path, place, kind }) if kind.is_dir() => {
+                Ok(DirectoryEntry { path, canonical: place, kind }) if kind.is_dir() => {
                     // A link to a parent directory would cause an endless loop.
                     if !entered.insert(place.clone()) {
                         continue;
@@ -158,7 +160,7 @@ impl FileFinder {
                                 let path = path.join(&name);
                                 match kind.is_symlink() {
                                     true => self.resolve_entry(path.clone()).map_err(|error| (path, error)),
-                                    false => Ok(DirectoryEntry { path, place: place.join(name), kind }),
+                                    false => Ok(DirectoryEntry { path, canonical: place.join(name), kind }),
                                 }
                             });
                             pending.extend(entries);
@@ -169,8 +171,8 @@ impl FileFinder {
                         Err(error) => unreadable_file(&path, error.kind()),
                     }
                 }
-                Ok(DirectoryEntry { path, place, kind }) if kind.is_file() => {
-                    if self.wanted.matches(&path) {
+                Ok(DirectoryEntry { path, canonical: place, kind }) if kind.is_file() => {
+                    if self.file_kind.matches(&path) {
                         found_any = true;
                         if !self.add(path, place) {
                             return false;
@@ -180,7 +182,7 @@ impl FileFinder {
                     }
                     continue;
                 }
-                Ok(DirectoryEntry { path, .. }) if !self.wanted.matches(&path) => continue,
+                Ok(DirectoryEntry { path, .. }) if !self.file_kind.matches(&path) => continue,
                 Ok(DirectoryEntry { path, .. }) => not_a_regular_file(&path),
                 // The target of a broken link is unknown, so rules may be missing: never skip it silently.
                 Err((path, error)) => unreachable_path(&path, error),
@@ -188,7 +190,7 @@ impl FileFinder {
             found_any = true;
             self.found.diagnostics.push(problem);
         }
-        if !found_any && self.wanted == FileKind::Rules {
+        if !found_any && self.file_kind == FileKind::Rules {
             let message = format!("there are no rules files below `{}`", root.display());
             self.found.diagnostics.push(
                 Diagnostic::for_file(&NO_RULES_FILES, root.display().to_string(), message).with_help(
@@ -200,7 +202,7 @@ impl FileFinder {
     }
 
     fn add(&mut self, path: PathBuf, place: PathBuf) -> bool {
-        if self.known.insert(place) {
+        if self.canonical_paths.insert(place) {
             self.found.files.push(path);
         }
         self.found.files.len() <= MAX_FILES

@@ -66,7 +66,7 @@ impl RecordTable {
     /// Writes a record, if the stored version is the expected one.
     pub fn write(&mut self, now: Timestamp, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
         let units = units(check_size(write.value)?);
-        let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
+        let ConditionalWrite { key, value, expected_version: over, forget_at, account, when_full } = write;
         self.remove_expired(now);
         let standing = self.spaces.get(key.space).and_then(|records| records.get(key.key));
         if standing.map(|kept| kept.record.version) != over {

@@ -44,7 +44,7 @@ impl<'n> LayeredCall<'n> {
     }
 
     /// The node that defines the tool's answers, if any.
-    fn answering(&self) -> Option<&'n YamlNode> {
+    fn answers_node(&self) -> Option<&'n YamlNode> {
         let says = |node: &&YamlNode| node.entries().unwrap_or_default().iter().any(is_answer_key);
         Some(self.own).filter(says).or_else(|| self.base.filter(says))
     }
@@ -68,7 +68,7 @@ pub(super) fn read(
             context.extend(reader.read_mapping(own, "context"));
         }
     }
-    let answers = laid.answering().and_then(|node| read_answers(node, reader));
+    let answers = laid.answers_node().and_then(|node| read_answers(node, reader));
     let expect = expect.map(|node| Expectation::read(node, reader));
     let call = ToolCall {
         id: laid.text("id").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{number}")),

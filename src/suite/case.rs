@@ -27,20 +27,20 @@ pub(super) struct TestFile {
 pub(super) struct TestCase {
     pub(super) name: String,
     pub(super) row: Option<TableRow>,
-    pub(super) place: Location,
+    pub(super) location: Location,
     pub(super) clock: Timestamp,
     pub(super) session: SessionState,
     /// The stubs of the case, then those of the file.
     pub(super) stubs: Vec<Arc<Stub>>,
     pub(super) steps: Arc<Vec<CaseStep>>,
     /// The call under test, made after the steps.
-    pub(super) tried: Option<CallStep>,
+    pub(super) tested_call: Option<CallStep>,
 }
 
 impl TestCase {
     /// All calls of the case, in order.
     pub(super) fn calls(&self) -> impl Iterator<Item = &CallStep> {
-        self.steps.iter().flat_map(CaseStep::calls).chain(&self.tried)
+        self.steps.iter().flat_map(CaseStep::calls).chain(&self.tested_call)
     }
 
     /// Whether a step answers an approval request.
@@ -67,7 +67,7 @@ impl Identities {
         }
         for step in case.steps.iter() {
             if let CaseStep::Reply(reply) = step
-                && let Some(by) = &reply.by
+                && let Some(by) = &reply.approver
             {
                 self.principals.insert(by.principal.clone());
                 self.roles.extend(by.roles.iter().cloned());
@@ -114,12 +114,12 @@ impl CaseStep {
 /// A person's answer to an approval request, and the expectation on the pending call.
 #[derive(Debug)]
 pub(super) struct ApprovalReply {
-    pub(super) place: Location,
+    pub(super) location: Location,
     /// The pending call, by its id or by its tool.
-    pub(super) to: String,
-    pub(super) said: ReplyAction,
+    pub(super) target: String,
+    pub(super) action: ReplyAction,
     /// The approver, as verified by the host; `None` for an anonymous answer.
-    pub(super) by: Option<Approver>,
+    pub(super) approver: Option<Approver>,
     pub(super) reason: Option<String>,
     pub(super) expect: Option<Expectation>,
 }
@@ -135,7 +135,7 @@ pub(super) enum ReplyAction {
     Answer(Value),
     Cancel,
     /// No answer: the session is only resumed.
-    Nothing,
+    Resume,
 }
 
 impl ReplyAction {
@@ -147,7 +147,7 @@ impl ReplyAction {
             Self::Edit(_) => "edit",
             Self::Answer(_) => "answer",
             Self::Cancel => "cancel",
-            Self::Nothing => "resume",
+            Self::Resume => "resume",
         }
     }
 }

@@ -25,15 +25,15 @@ pub(super) struct CaseHistory {
     /// All outcomes, in order.
     outcomes: Vec<Outcome>,
     /// How many answers to an approval request did not count at the last resume, by the request's id.
-    ignored: HashMap<String, usize>,
+    ignored_counts: HashMap<String, usize>,
 }
 
 /// The result of a reply.
 pub(super) struct ReplyResult {
     /// The outcome of the answered call.
-    pub(super) meant: Outcome,
+    pub(super) outcome: Outcome,
     /// The outcomes of other calls that are no longer pending.
-    pub(super) others: Vec<Outcome>,
+    pub(super) other_outcomes: Vec<Outcome>,
     /// Why the answer does not count, if it does not.
     pub(super) ignored: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(super) struct ReplyResult {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplyError {
     #[error("no approval was requested for this call")]
-    NotAsked(Option<Box<Outcome>>),
+    NoRequest(Option<Box<Outcome>>),
     #[error("{0} calls of `{1}` are pending; name one by its id: {2}")]
     Ambiguous(usize, String, String),
     #[error("{0}")]
@@ -55,7 +55,7 @@ impl CaseHistory {
             history: History::default(),
             keys: sealing_keys(),
             outcomes: Vec::new(),
-            ignored: HashMap::new(),
+            ignored_counts: HashMap::new(),
         }
     }
 
@@ -99,9 +99,9 @@ impl CaseHistory {
         tools: &impl ToolExecutor,
         clock: &ManualClock,
     ) -> Result<ReplyResult, ReplyError> {
-        let request = self.request(&reply.to)?;
+        let request = self.find_request(&reply.target)?;
         if let Some(answer) = answer_part(reply, &request) {
-            let answer = match (&reply.by, &self.keys) {
+            let answer = match (&reply.approver, &self.keys) {
                 (Some(by), Some(keys)) => match BoundRequest::open(&request, keys) {
                     Ok(question) => seal_answer(&question, answer, by.clone(), clock.now(), keys),
                     Err(_) => answer,
@@ -115,20 +115,24 @@ impl CaseHistory {
         // Each resume verifies all answers again, the latest last.
         let ignored: Vec<_> =
             round.ignored.into_iter().filter(|one| one.approval_id == request.approval_id).collect();
-        let before = self.ignored.insert(request.approval_id, ignored.len()).unwrap_or(0);
+        let before = self.ignored_counts.insert(request.approval_id, ignored.len()).unwrap_or(0);
         let ignored = ignored.into_iter().skip(before).last();
         let is_meant = |outcome: &&Outcome| outcome.id == request.tool_call_id;
         self.outcomes.extend(round.outcomes.iter().cloned());
         // The outcome of a call completed earlier is unchanged.
         let meant = self.outcomes.iter().rfind(is_meant).cloned();
-        let meant = meant.ok_or(ReplyError::NotAsked(None))?;
+        let meant = meant.ok_or(ReplyError::NoRequest(None))?;
         let over = |outcome: &Outcome| !is_meant(&outcome) && outcome.approval.is_none();
         let others = round.outcomes.into_iter().filter(over).collect();
-        Ok(ReplyResult { meant, others, ignored: ignored.map(|ignored| ignored.why) })
+        Ok(ReplyResult {
+            outcome: meant,
+            other_outcomes: others,
+            ignored: ignored.map(|ignored| ignored.why),
+        })
     }
 
     /// The last approval request of a call: of a pending one, or else of a completed one.
-    fn request(&self, to: &str) -> Result<RequestPart, ReplyError> {
+    fn find_request(&self, to: &str) -> Result<RequestPart, ReplyError> {
         let occurrences = self.history.occurrences();
         let mut meant: Vec<_> = occurrences.iter().filter(|call| call.call.id == to).collect();
         if meant.is_empty() {
@@ -150,7 +154,7 @@ impl CaseHistory {
             None => {
                 let id = meant.last().map(|call| call.call.id.as_str());
                 let came = self.outcomes.iter().rev().find(|outcome| Some(outcome.id.as_str()) == id);
-                Err(ReplyError::NotAsked(came.cloned().map(Box::new)))
+                Err(ReplyError::NoRequest(came.cloned().map(Box::new)))
             }
         }
     }
@@ -162,14 +166,15 @@ fn sealing_keys() -> Option<Keys> {
 
 /// The host's message for a person's answer. Returns `None` if nobody answers.
 fn answer_part(reply: &ApprovalReply, request: &RequestPart) -> Option<ResponsePart> {
-    let approved = matches!(reply.said, ReplyAction::Approve | ReplyAction::Edit(_) | ReplyAction::Answer(_));
+    let approved =
+        matches!(reply.action, ReplyAction::Approve | ReplyAction::Edit(_) | ReplyAction::Answer(_));
     let mut answer = ResponsePart {
         reason: reply.reason.clone(),
         approval_token: request.approval_token.clone(),
         ..approval_response(&request.approval_id, approved)
     };
-    match &reply.said {
-        ReplyAction::Nothing => return None,
+    match &reply.action {
+        ReplyAction::Resume => return None,
         ReplyAction::Approve | ReplyAction::Deny => {}
         ReplyAction::Edit(input) => answer.edited_input = Some(merge_input(request.input.as_ref(), input)),
         ReplyAction::Answer(output) => answer.output = Some(output.clone()),

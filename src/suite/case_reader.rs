@@ -24,7 +24,7 @@ struct CaseTemplate<'n> {
     steps: Arc<Vec<CaseStep>>,
     read: &'n StepReader<'n>,
     /// Whether problems of the steps or of the case itself are already reported.
-    told: bool,
+    has_problems: bool,
 }
 
 /// Reads a case: one for each row of its table, or one without a table.
@@ -43,23 +43,28 @@ pub(super) fn read(case: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<Test
         items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
     read.check_ids(reader);
     let told = reader.diagnostic_count() > reported;
-    let setting = CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, told };
+    let setting =
+        CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, has_problems: told };
     let Some(rows) = case.get("rows").and_then(YamlNode::items) else {
-        return setting.run(None, reader).into_iter().collect();
+        return setting.build_case(None, reader).into_iter().collect();
     };
-    (1..).zip(rows).filter_map(|(number, row)| setting.run(Some((number, row)), reader)).collect()
+    (1..).zip(rows).filter_map(|(number, row)| setting.build_case(Some((number, row)), reader)).collect()
 }
 
 impl CaseTemplate<'_> {
     /// Builds the case for a row, or the only one.
-    fn run(&self, row: Option<(usize, &YamlNode)>, reader: &mut TestFileReader<'_>) -> Option<TestCase> {
+    fn build_case(
+        &self,
+        row: Option<(usize, &YamlNode)>,
+        reader: &mut TestFileReader<'_>,
+    ) -> Option<TestCase> {
         let case = self.case;
         let node = row.map_or(case, |(_, row)| row);
         let call = case.get("call").filter(|call| call.entries().is_some());
         let tried = call.and_then(|call| {
             let laid = LayeredCall { base: row.map(|_| call), own: row.map_or(call, |(_, row)| row) };
             let expect = row.and_then(|(_, row)| row.get("expect")).or_else(|| case.get("expect"));
-            call_reader::read(&laid, expect, self.context, self.read.calls + 1, reader)
+            call_reader::read(&laid, expect, self.context, self.read.call_count + 1, reader)
         });
         if let Some(call) = &tried {
             let stands = row.map(|(_, row)| row).or(case.get("call")).unwrap_or(case);
@@ -69,8 +74,12 @@ impl CaseTemplate<'_> {
             Some(call) => call.expect.is_some(),
             None => self.steps.iter().any(CaseStep::has_expectation),
         };
-        let has_calls = tried.is_some() || self.read.calls > 0;
-        if has_calls && !expected && !self.told && !self.has_misspelled_expect(row.map(|(_, row)| row)) {
+        let has_calls = tried.is_some() || self.read.call_count > 0;
+        if has_calls
+            && !expected
+            && !self.has_problems
+            && !self.has_misspelled_expect(row.map(|(_, row)| row))
+        {
             let (message, help) = match row {
                 Some(_) => {
                     ("this row has no expectation", "add `expect:` to it, or beside the `call:` for all rows")
@@ -91,12 +100,12 @@ impl CaseTemplate<'_> {
         Some(TestCase {
             name: case.get("name")?.as_str()?.to_owned(),
             row: row.map(|(number, row)| TableRow { number, name: row_name(row) }),
-            place: reader.locate(head_span(node)),
+            location: reader.locate(head_span(node)),
             clock: case.get("clock").and_then(|node| reader.read_timestamp(node)).unwrap_or(reader.clock),
             session: case.get("session").map(|node| read_session(node, reader)).unwrap_or_default(),
             stubs,
             steps: Arc::clone(&self.steps),
-            tried,
+            tested_call: tried,
         })
     }
 

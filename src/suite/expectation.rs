@@ -22,9 +22,9 @@ pub(super) struct Expectation {
 /// One expected value, with its location.
 #[derive(Debug)]
 struct FieldCheck {
-    place: Location,
+    location: Location,
     field: &'static str,
-    wanted: ExpectedValue,
+    expected: ExpectedValue,
 }
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ enum ExpectedValue {
     Output(Value),
     Error(StringTest),
     /// With the condition as written.
-    Holds(Condition, Value),
+    Condition(Condition, Value),
     PolicyMatched(String),
     PolicyNotMatched(String),
     Runs(usize),
@@ -123,7 +123,7 @@ fn read_field(entry: &MappingEntry, reader: &mut TestFileReader<'_>, checks: &mu
                     "not_policies" => reader.read_policy_id(item).map(ExpectedValue::PolicyNotMatched),
                     _ => reader
                         .read_condition(item)
-                        .map(|condition| ExpectedValue::Holds(condition, item.to_json())),
+                        .map(|condition| ExpectedValue::Condition(condition, item.to_json())),
                 };
                 checks.extend(wanted.map(|wanted| FieldCheck::new(item, field, wanted, reader)));
             }
@@ -134,8 +134,13 @@ fn read_field(entry: &MappingEntry, reader: &mut TestFileReader<'_>, checks: &mu
 }
 
 impl FieldCheck {
-    fn new(node: &YamlNode, field: &'static str, wanted: ExpectedValue, reader: &TestFileReader<'_>) -> Self {
-        Self { place: reader.locate(node.span), field, wanted }
+    fn new(
+        node: &YamlNode,
+        field: &'static str,
+        expected: ExpectedValue,
+        reader: &TestFileReader<'_>,
+    ) -> Self {
+        Self { location: reader.locate(node.span), field, expected }
     }
 
     fn failure(&self, number: usize, came: &ActualResult<'_>) -> Option<Failure> {
@@ -144,7 +149,7 @@ impl FieldCheck {
         let optional = |text: Option<&str>| text.map_or(Value::Null, Value::from);
         let mut note = None;
         let mut places = Vec::new();
-        let (holds, expected, actual) = match &self.wanted {
+        let (holds, expected, actual) = match &self.expected {
             ExpectedValue::Outcome(kind) => {
                 note = came.ignored.map(|why| format!("the answer does not count: {why}"));
                 (outcome.outcome == *kind, kind.name().into(), outcome.outcome.name().into())
@@ -182,7 +187,7 @@ impl FieldCheck {
                     (false, expected.clone(), Value::Null)
                 }
             },
-            ExpectedValue::Holds(condition, written) => {
+            ExpectedValue::Condition(condition, written) => {
                 let truth = condition.eval(&came.view());
                 note = match &truth {
                     Truth::Yes => None,
@@ -210,7 +215,7 @@ impl FieldCheck {
             ExpectedValue::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
         };
         (!holds).then(|| Failure {
-            place: self.place.clone(),
+            place: self.location.clone(),
             call: Some(number),
             field: self.field.to_owned(),
             expected,

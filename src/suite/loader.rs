@@ -41,8 +41,8 @@ fn read_all(loaded: LoadedSources) -> LoadedSuite {
     for file in &files {
         let read = test_file_reader::read(file, &mut sources, &mut diagnostics);
         suite.files.push(read.file);
-        named.extend(read.named);
-        drawn_files.extend(read.drawn_files);
+        named.extend(read.policy_references);
+        drawn_files.extend(read.referenced_files);
     }
     diagnostics.sort();
     LoadedSuite { suite, diagnostics, sources, referenced_files: drawn_files, policy_references: named }

@@ -185,9 +185,9 @@ fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> Case
     }
     *session.state_mut() = case.session.clone();
     let mut run = CaseRun { case, clock, session, conversation, report: case.empty_report() };
-    case.steps.iter().for_each(|step| run.step(step));
-    if let Some(tried) = &case.tried {
-        run.calls(std::slice::from_ref(tried));
+    case.steps.iter().for_each(|step| run.run_step(step));
+    if let Some(tried) = &case.tested_call {
+        run.run_calls(std::slice::from_ref(tried));
     }
     run.report.passed = run.report.failures.is_empty();
     run.report
@@ -213,15 +213,15 @@ struct CaseRun<'a> {
 }
 
 impl CaseRun<'_> {
-    fn step(&mut self, step: &CaseStep) {
+    fn run_step(&mut self, step: &CaseStep) {
         match step {
             CaseStep::Wait(time) => self.clock.advance(*time),
-            CaseStep::Calls(calls) => self.calls(calls),
-            CaseStep::Reply(reply) => self.reply(reply),
+            CaseStep::Calls(calls) => self.run_calls(calls),
+            CaseStep::Reply(reply) => self.run_reply(reply),
         }
     }
 
-    fn calls(&mut self, steps: &[CallStep]) {
+    fn run_calls(&mut self, steps: &[CallStep]) {
         let (case, clock) = (self.case, self.clock.clone());
         let tools = StubbedTools::new(steps, &case.stubs, &clock);
         let calls = || steps.iter().map(|step| &step.call);
@@ -237,14 +237,14 @@ impl CaseRun<'_> {
             Ok(outcomes) => {
                 for (step, outcome) in steps.iter().zip(outcomes) {
                     let runs = tools.runs(&step.call.id);
-                    self.came(step, &outcome, runs, step.expect.as_ref(), None);
+                    self.record_result(step, &outcome, runs, step.expect.as_ref(), None);
                 }
             }
             Err(error) => self.report.add_case_failure(error.to_string()),
         }
     }
 
-    fn reply(&mut self, reply: &ApprovalReply) {
+    fn run_reply(&mut self, reply: &ApprovalReply) {
         let Some(conversation) = &mut self.conversation else { return };
         let (case, clock) = (self.case, self.clock.clone());
         let tools = StubbedTools::new(case.calls(), &case.stubs, &clock);
@@ -254,19 +254,19 @@ impl CaseRun<'_> {
             Err(error) => return self.report.failures.push(reply_failure(reply, &error)),
         };
         let said = ReplyReport {
-            said: reply.said.key().to_owned(),
-            by: reply.by.as_ref().map(|by| by.principal.clone()),
+            said: reply.action.key().to_owned(),
+            by: reply.approver.as_ref().map(|by| by.principal.clone()),
             ignored: replied.ignored,
         };
-        let meant = std::iter::once((&replied.meant, reply.expect.as_ref()));
-        for (outcome, expect) in meant.chain(replied.others.iter().map(|outcome| (outcome, None))) {
+        let meant = std::iter::once((&replied.outcome, reply.expect.as_ref()));
+        for (outcome, expect) in meant.chain(replied.other_outcomes.iter().map(|outcome| (outcome, None))) {
             let Some(step) = case.calls().find(|step| step.call.id == outcome.id) else { continue };
-            self.came(step, outcome, tools.runs(&outcome.id), expect, Some(&said));
+            self.record_result(step, outcome, tools.runs(&outcome.id), expect, Some(&said));
         }
     }
 
     /// Records the result of a call and checks its expectation.
-    fn came(
+    fn record_result(
         &mut self,
         step: &CallStep,
         outcome: &Outcome,
@@ -287,16 +287,16 @@ impl CaseRun<'_> {
 /// The failure of a reply that has no pending call, or can't be resumed.
 fn reply_failure(reply: &ApprovalReply, error: &ReplyError) -> Failure {
     let came = match error {
-        ReplyError::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
+        ReplyError::NoRequest(Some(outcome)) => outcome.outcome.name().into(),
         _ => Value::Null,
     };
     Failure {
-        place: reply.place.clone(),
+        place: reply.location.clone(),
         call: None,
-        field: reply.said.key().to_owned(),
+        field: reply.action.key().to_owned(),
         expected: "a pending call".into(),
         actual: came,
-        note: Some(format!("`{}: {}`: {error}", reply.said.key(), reply.to)),
+        note: Some(format!("`{}: {}`: {error}", reply.action.key(), reply.target)),
         differences: Vec::new(),
     }
 }
@@ -308,7 +308,7 @@ impl TestCase {
             name: self.name.clone(),
             row: self.row.as_ref().map(|row| row.number),
             row_name: self.row.as_ref().and_then(|row| row.name.clone()),
-            place: self.place.clone(),
+            place: self.location.clone(),
             passed: false,
             failures: Vec::new(),
             calls: Vec::new(),

@@ -45,22 +45,22 @@ pub(super) fn is_wait(node: &YamlNode) -> bool {
 struct NamedCall {
     id: String,
     tool: String,
-    place: Span,
+    span: Span,
 }
 
 /// The reader of a case's steps.
 pub(super) struct StepReader<'n> {
     context: &'n Map,
     /// The number of calls so far.
-    pub(super) calls: usize,
-    known: Vec<NamedCall>,
+    pub(super) call_count: usize,
+    named_calls: Vec<NamedCall>,
     /// Whether a step answers an approval request; the ids of calls must then be unique.
-    replies: bool,
+    has_replies: bool,
 }
 
 impl<'n> StepReader<'n> {
     pub(super) fn new(context: &'n Map) -> Self {
-        Self { context, calls: 0, known: Vec::new(), replies: false }
+        Self { context, call_count: 0, named_calls: Vec::new(), has_replies: false }
     }
 
     pub(super) fn read(&mut self, node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<CaseStep> {
@@ -90,33 +90,38 @@ impl<'n> StepReader<'n> {
         }
         match form.key.as_str() {
             "wait" => reader.read_duration(&form.value).map(CaseStep::Wait),
-            "tool" => self.call(node, reader).map(|call| CaseStep::Calls(vec![call])),
+            "tool" => self.read_call(node, reader).map(|call| CaseStep::Calls(vec![call])),
             "round" => {
                 let round = form.value.items()?;
-                let read: Vec<CallStep> = round.iter().filter_map(|item| self.call(item, reader)).collect();
+                let read: Vec<CallStep> =
+                    round.iter().filter_map(|item| self.read_call(item, reader)).collect();
                 check_ids(round, &read, reader);
                 Some(CaseStep::Calls(read))
             }
-            _ => self.reply(node, form, reader).map(|reply| CaseStep::Reply(Box::new(reply))),
+            _ => self.read_reply(node, form, reader).map(|reply| CaseStep::Reply(Box::new(reply))),
         }
     }
 
-    fn call(&mut self, node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<CallStep> {
-        self.calls += 1;
+    fn read_call(&mut self, node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<CallStep> {
+        self.call_count += 1;
         let laid = LayeredCall { base: None, own: node };
-        let read = call_reader::read(&laid, node.get("expect"), self.context, self.calls, reader)?;
+        let read = call_reader::read(&laid, node.get("expect"), self.context, self.call_count, reader)?;
         let place = id_span(node);
-        self.known.push(NamedCall { id: read.call.id.clone(), tool: read.call.tool.clone(), place });
+        self.named_calls.push(NamedCall {
+            id: read.call.id.clone(),
+            tool: read.call.tool.clone(),
+            span: place,
+        });
         Some(read)
     }
 
-    fn reply(
+    fn read_reply(
         &mut self,
         node: &YamlNode,
         form: &MappingEntry,
         reader: &mut TestFileReader<'_>,
     ) -> Option<ApprovalReply> {
-        self.replies = true;
+        self.has_replies = true;
         let to = form.value.as_str()?.to_owned();
         self.check_target(&form.value, &to, reader);
         let text = |key| node.get(key).and_then(YamlNode::as_str).map(str::to_owned);
@@ -145,14 +150,14 @@ impl<'n> StepReader<'n> {
             "edit" => ReplyAction::Edit(given("input", "input: { amount: 100 }")?),
             "answer" => ReplyAction::Answer(given("output", "output: { refunded: 100 }")?),
             "cancel" => ReplyAction::Cancel,
-            _ => ReplyAction::Nothing,
+            _ => ReplyAction::Resume,
         };
         let expect = node.get("expect").map(|node| Expectation::read(node, reader));
         Some(ApprovalReply {
-            place: reader.locate(head_span(node)),
-            to,
-            said,
-            by,
+            location: reader.locate(head_span(node)),
+            target: to,
+            action: said,
+            approver: by,
             reason: text("reason"),
             expect,
         })
@@ -161,10 +166,12 @@ impl<'n> StepReader<'n> {
     /// Reports an answer whose call does not exist.
     fn check_target(&self, node: &YamlNode, to: &str, reader: &mut TestFileReader<'_>) {
         // A call that could not be read is the problem to fix first.
-        if self.known.len() < self.calls || self.known.iter().any(|call| call.id == to || call.tool == to) {
+        if self.named_calls.len() < self.call_count
+            || self.named_calls.iter().any(|call| call.id == to || call.tool == to)
+        {
             return;
         }
-        let names = self.known.iter().flat_map(|call| [call.tool.as_str(), call.id.as_str()]);
+        let names = self.named_calls.iter().flat_map(|call| [call.tool.as_str(), call.id.as_str()]);
         let help = match did_you_mean(to, names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "write the tool or the id of a call in an earlier step".to_owned(),
@@ -175,8 +182,8 @@ impl<'n> StepReader<'n> {
 
     /// Reports duplicate ids of calls, in cases with answers to approval requests.
     pub(super) fn check_ids(&self, reader: &mut TestFileReader<'_>) {
-        for (index, call) in self.known.iter().enumerate() {
-            self.check_id(&call.id, call.place, index, reader);
+        for (index, call) in self.named_calls.iter().enumerate() {
+            self.check_id(&call.id, call.span, index, reader);
         }
     }
 
@@ -187,16 +194,16 @@ impl<'n> StepReader<'n> {
         node: &YamlNode,
         reader: &mut TestFileReader<'_>,
     ) {
-        self.check_id(&call.call.id, id_span(node), self.known.len(), reader);
+        self.check_id(&call.call.id, id_span(node), self.named_calls.len(), reader);
     }
 
     fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut TestFileReader<'_>) {
-        let earlier = self.known.iter().take(before).find(|call| call.id == id);
-        let Some(earlier) = earlier.filter(|_| self.replies) else { return };
+        let earlier = self.named_calls.iter().take(before).find(|call| call.id == id);
+        let Some(earlier) = earlier.filter(|_| self.has_replies) else { return };
         let message = format!("duplicate id `{}` in this case", truncate(&escape_controls(id)));
         reader.report(
             Diagnostic::new(&DUPLICATE_ID, place, message)
-                .with_label(earlier.place, "first used by this call")
+                .with_label(earlier.span, "first used by this call")
                 .with_help("change one of the two ids: answers refer to their call by id"),
         );
     }

@@ -30,7 +30,7 @@ pub(super) const DEFAULT_CLOCK_START: &str = "2026-01-01T12:00:00Z";
 pub(super) struct TestFileReader<'a> {
     reader: PolicyReader<'a>,
     /// The ids of named policies, with their spans.
-    named: Vec<(Span, String)>,
+    policy_references: Vec<(Span, String)>,
     pub(super) context: Map,
     pub(super) clock: Timestamp,
     pub(super) stubs: Vec<Arc<Stub>>,
@@ -40,9 +40,9 @@ pub(super) struct TestFileReader<'a> {
 pub(super) struct ParsedTestFile {
     pub(super) file: TestFile,
     /// The ids of the policies that it names, with their spans.
-    pub(super) named: Vec<(Span, String)>,
+    pub(super) policy_references: Vec<(Span, String)>,
     /// The files that it refers to, including unreadable ones.
-    pub(super) drawn_files: Vec<PathBuf>,
+    pub(super) referenced_files: Vec<PathBuf>,
 }
 
 /// Reads one test file.
@@ -55,7 +55,7 @@ pub(super) fn read(
     policy::check_version(&file.root, diagnostics);
     let mut reader = TestFileReader {
         reader: PolicyReader::new(diagnostics, sources),
-        named: Vec::new(),
+        policy_references: Vec::new(),
         context: Map::new(),
         clock: Timestamp::UNIX_EPOCH,
         stubs: Vec::new(),
@@ -74,8 +74,8 @@ pub(super) fn read(
     let name = reader.reader.source_name(file.source);
     ParsedTestFile {
         file: TestFile { name, tools: Arc::new(tools), cases },
-        drawn_files: reader.reader.referenced_paths,
-        named: reader.named,
+        referenced_files: reader.reader.referenced_paths,
+        policy_references: reader.policy_references,
     }
 }
 
@@ -97,7 +97,7 @@ impl TestFileReader<'_> {
     /// Reads a policy id, which must exist in the bundle.
     pub(super) fn read_policy_id(&mut self, node: &YamlNode) -> Option<String> {
         let id = node.as_str()?.to_owned();
-        self.named.push((node.span, id.clone()));
+        self.policy_references.push((node.span, id.clone()));
         Some(id)
     }
 

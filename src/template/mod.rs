@@ -31,8 +31,8 @@ enum TemplatePiece {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Placeholder {
     /// The source text without the braces.
-    written: String,
-    subject: PlaceholderRoot,
+    source: String,
+    root: PlaceholderRoot,
     steps: Vec<PlaceholderStep>,
 }
 
@@ -80,9 +80,7 @@ impl Template {
     /// The members of the call that the template reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         let root = |piece: &TemplatePiece| match piece {
-            TemplatePiece::Placeholder(Placeholder { subject: PlaceholderRoot::Root(root), .. }) => {
-                Some(*root)
-            }
+            TemplatePiece::Placeholder(Placeholder { root: PlaceholderRoot::Root(root), .. }) => Some(*root),
             TemplatePiece::Placeholder(_) | TemplatePiece::Literal(_) => None,
         };
         self.pieces.iter().filter_map(root).collect()
@@ -93,7 +91,7 @@ impl Template {
         let mut reads = ContextReads::default();
         for piece in &self.pieces {
             if let TemplatePiece::Placeholder(Placeholder {
-                subject: PlaceholderRoot::Root(Root::Context),
+                root: PlaceholderRoot::Root(Root::Context),
                 steps,
                 ..
             }) = piece
@@ -112,7 +110,7 @@ impl Template {
         let mut names = ArgumentNames::default();
         for piece in &self.pieces {
             if let TemplatePiece::Placeholder(Placeholder {
-                subject: PlaceholderRoot::Root(Root::Input),
+                root: PlaceholderRoot::Root(Root::Input),
                 steps,
                 ..
             }) = piece

@@ -34,17 +34,17 @@ const CLOSE: &str = "}}";
 const LITERAL_OPEN: &str = "{{{{";
 
 pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, TemplateError> {
-    let mut reader = TemplateParser { text, at: 0 };
+    let mut reader = TemplateParser { text, offset: 0 };
     let mut pieces = Vec::new();
     let mut literal = String::new();
     while !reader.rest().is_empty() {
-        if reader.take(LITERAL_OPEN) {
+        if reader.consume(LITERAL_OPEN) {
             literal.push_str(OPEN);
         } else if reader.rest().starts_with(OPEN) {
             if !literal.is_empty() {
                 pieces.push(TemplatePiece::Literal(std::mem::take(&mut literal)));
             }
-            pieces.push(TemplatePiece::Placeholder(reader.place(extra)?));
+            pieces.push(TemplatePiece::Placeholder(reader.parse_placeholder(extra)?));
         } else {
             literal.extend(reader.next());
         }
@@ -57,74 +57,74 @@ pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePie
 
 struct TemplateParser<'t> {
     text: &'t str,
-    at: usize,
+    offset: usize,
 }
 
 impl<'t> TemplateParser<'t> {
     fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.get(self.offset..).unwrap_or_default()
     }
 
     fn next(&mut self) -> Option<char> {
         let next = self.rest().chars().next()?;
-        self.at += next.len_utf8();
+        self.offset += next.len_utf8();
         Some(next)
     }
 
-    fn take(&mut self, expected: &str) -> bool {
+    fn consume(&mut self, expected: &str) -> bool {
         let found = self.rest().starts_with(expected);
         if found {
-            self.at += expected.len();
+            self.offset += expected.len();
         }
         found
     }
 
-    fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
+    fn consume_while(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
-        self.at += length;
+        self.offset += length;
         rest.get(..length).unwrap_or_default()
     }
 
     /// Parses `{{ … }}`, which starts here.
-    fn place(&mut self, extra: &[&str]) -> Result<Placeholder, TemplateError> {
-        let open = self.at;
-        self.take(OPEN);
+    fn parse_placeholder(&mut self, extra: &[&str]) -> Result<Placeholder, TemplateError> {
+        let open = self.offset;
+        self.consume(OPEN);
         if !self.rest().contains(CLOSE) {
             return Err(TemplateError::new("`{{` is not closed", open..open + OPEN.len())
                 .with_help("close it with `}}`, or write `{{{{` for two literal braces"));
         }
-        self.take_while(char::is_whitespace);
-        let start = self.at;
-        if self.take(CLOSE) {
-            return Err(TemplateError::new("`{{ }}` is empty", open..self.at)
+        self.consume_while(char::is_whitespace);
+        let start = self.offset;
+        if self.consume(CLOSE) {
+            return Err(TemplateError::new("`{{ }}` is empty", open..self.offset)
                 .with_help("name a value, as in `{{ input.amount }}`"));
         }
-        self.take("$.");
-        let subject = self.subject(extra)?;
+        self.consume("$.");
+        let subject = self.parse_root(extra)?;
         let mut steps = Vec::new();
-        while let Some(step) = self.step()? {
+        while let Some(step) = self.parse_step()? {
             steps.push(step);
         }
         if let (PlaceholderRoot::Named(name), false) = (&subject, steps.is_empty()) {
             return Err(TemplateError::new(
                 format!("`{name}` is a string and has no members"),
-                start..self.at,
+                start..self.offset,
             ));
         }
-        let written = self.text.get(start..self.at).unwrap_or_default().to_owned();
-        self.take_while(char::is_whitespace);
-        if !self.take(CLOSE) {
-            return Err(self.unexpected());
+        let written = self.text.get(start..self.offset).unwrap_or_default().to_owned();
+        self.consume_while(char::is_whitespace);
+        if !self.consume(CLOSE) {
+            return Err(self.unexpected_error());
         }
-        Ok(Placeholder { written, subject, steps })
+        Ok(Placeholder { source: written, root: subject, steps })
     }
 
-    fn subject(&mut self, extra: &[&str]) -> Result<PlaceholderRoot, TemplateError> {
-        let start = self.at;
-        let name = self.take_while(is_name_char);
+    fn parse_root(&mut self, extra: &[&str]) -> Result<PlaceholderRoot, TemplateError> {
+        let start = self.offset;
+        let name = self.consume_while(is_name_char);
         if name.is_empty() {
-            return Err(self.unexpected());
+            return Err(self.unexpected_error());
         }
         if extra.contains(&name) {
             return Ok(PlaceholderRoot::Named(name.to_owned()));
@@ -140,44 +140,44 @@ impl<'t> TemplateParser<'t> {
                 format!("available values: {}", known.join(", "))
             }
         };
-        Err(TemplateError::new(format!("unknown value `{name}`"), start..self.at).with_help(help))
+        Err(TemplateError::new(format!("unknown value `{name}`"), start..self.offset).with_help(help))
     }
 
-    fn step(&mut self) -> Result<Option<PlaceholderStep>, TemplateError> {
-        if self.take(".") {
-            let key = self.take_while(is_name_char);
+    fn parse_step(&mut self) -> Result<Option<PlaceholderStep>, TemplateError> {
+        if self.consume(".") {
+            let key = self.consume_while(is_name_char);
             return if key.is_empty() {
-                Err(self.unexpected())
+                Err(self.unexpected_error())
             } else {
                 Ok(Some(PlaceholderStep::Key(key.to_owned())))
             };
         }
-        if !self.take("[") {
+        if !self.consume("[") {
             return Ok(None);
         }
         let step = match self.rest().chars().next() {
-            Some(quote @ ('"' | '\'')) => PlaceholderStep::Key(self.quoted(quote)?),
+            Some(quote @ ('"' | '\'')) => PlaceholderStep::Key(self.parse_quoted_key(quote)?),
             Some('0'..='9') => {
-                let start = self.at;
-                let digits = self.take_while(|c| c.is_ascii_digit());
+                let start = self.offset;
+                let digits = self.consume_while(|c| c.is_ascii_digit());
                 let index = digits.parse().map_err(|_| {
-                    TemplateError::new(format!("`{digits}` is not a valid index"), start..self.at)
+                    TemplateError::new(format!("`{digits}` is not a valid index"), start..self.offset)
                 })?;
                 PlaceholderStep::Index(index)
             }
-            _ => return Err(self.unexpected()),
+            _ => return Err(self.unexpected_error()),
         };
-        if self.take("]") { Ok(Some(step)) } else { Err(self.unexpected()) }
+        if self.consume("]") { Ok(Some(step)) } else { Err(self.unexpected_error()) }
     }
 
     /// Parses a quoted key; a backslash escapes any next character.
-    fn quoted(&mut self, quote: char) -> Result<String, TemplateError> {
-        let start = self.at;
+    fn parse_quoted_key(&mut self, quote: char) -> Result<String, TemplateError> {
+        let start = self.offset;
         self.next();
         let mut key = String::new();
         loop {
             match self.next() {
-                None => return Err(TemplateError::new("the quoted key is not closed", start..self.at)),
+                None => return Err(TemplateError::new("the quoted key is not closed", start..self.offset)),
                 Some(c) if c == quote => return Ok(key),
                 Some('\\') => key.extend(self.next()),
                 Some(c) => key.push(c),
@@ -185,14 +185,14 @@ impl<'t> TemplateParser<'t> {
         }
     }
 
-    fn unexpected(&self) -> TemplateError {
+    fn unexpected_error(&self) -> TemplateError {
         let found = self.rest().chars().next();
-        let end = self.at + found.map_or(0, char::len_utf8);
+        let end = self.offset + found.map_or(0, char::len_utf8);
         let message = match found {
             Some(found) => format!("unexpected `{found}` in a placeholder"),
             None => "the text ends inside a placeholder".to_owned(),
         };
-        TemplateError::new(message, self.at..end)
+        TemplateError::new(message, self.offset..end)
             .with_help("a placeholder is a member of the call with keys and indices, as in `{{ input.items[0][\"odd key\"] }}`")
     }
 }

@@ -53,7 +53,7 @@ impl Template {
                     Some(node) => push_escaped(&mut rendered.text, &scalar_text(node)),
                     None => {
                         rendered.text.push_str(ABSENT);
-                        rendered.missing.push(place.written.clone());
+                        rendered.missing.push(place.source.clone());
                     }
                 },
             }
@@ -88,7 +88,7 @@ impl Template {
                     }
                     Some(node) => text.push_str(&scalar_text(node)),
                     None => {
-                        let message = format!("`{}` has no value to insert into the text", place.written);
+                        let message = format!("`{}` has no value to insert into the text", place.source);
                         return Err(RenderError { message });
                     }
                 },
@@ -105,7 +105,7 @@ impl Template {
 
 impl Placeholder {
     fn resolve<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<NodeRef<'a>> {
-        let root = match &self.subject {
+        let root = match &self.root {
             PlaceholderRoot::Named(name) => {
                 extra.iter().find(|(known, _)| known == name).map(|(_, text)| NodeRef::Text(text))?
             }

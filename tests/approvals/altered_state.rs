@@ -222,7 +222,8 @@ fn i2_only_one_of_two_claims_succeeds_after_database_edits() {
     let store = &attacked.store;
     let key = RecordKey { space: "calls", key: "k" };
     let write = |value: &Value, over| {
-        let write = ConditionalWrite { over, ..ConditionalWrite::new(key, value, Account::NOBODY) };
+        let write =
+            ConditionalWrite { expected_version: over, ..ConditionalWrite::new(key, value, Account::NOBODY) };
         run(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
     };
     assert_eq!(write(&json!("pending"), None), Ok(true));

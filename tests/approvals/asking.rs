@@ -155,9 +155,12 @@ fn host_can_execute_decided_calls_beside_resume() {
     }
     assert_eq!(notified(&scene).len(), 2);
     // It refunds `a` itself and adds the result to the history.
-    let place = scene.history.occurrences()[0].position;
+    let position = scene.history.occurrences()[0].position;
     let output = ResultOutput::Text("refunded by hand".to_owned());
-    scene.history.append_results(vec![CallResult { place, output, settled: ResultStatus::Output }]).unwrap();
+    scene
+        .history
+        .append_results(vec![CallResult { position, output, status: ResultStatus::Output }])
+        .unwrap();
     let older = scene.history.clone();
     scene.resume();
     assert_eq!(scene.tool.inputs(), [json!({ "amount": 250, "of": "b" })]);

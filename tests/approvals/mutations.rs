@@ -169,11 +169,11 @@ proptest! {
             let standing = |answer: ResponsePart| count_answers(&question, token, &[answer], &keys, &|_| false).0;
             let mut json = answer.to_json();
             let original = standing(answer);
-            prop_assert_ne!(&original, &Tally::Open { by: vec![] });
+            prop_assert_ne!(&original, &Tally::Pending { by: vec![] });
             changes.iter().for_each(|change| change.of(&ANSWERED, json.as_object_mut().unwrap()));
             if let Some(changed) = ResponsePart::from_json(&json) {
                 let now = standing(changed);
-                prop_assert!(now == original || matches!(&now, Tally::Open { by } if by.is_empty()), "{json}");
+                prop_assert!(now == original || matches!(&now, Tally::Pending { by } if by.is_empty()), "{json}");
             }
             Ok(())
         })?;

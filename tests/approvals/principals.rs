@@ -83,7 +83,9 @@ fn inbox_rejects_an_answer_to_an_unknown_requester() {
     let inbox = Inbox::new(scene.store.clone(), Keys::parse(KEY).unwrap(), scene.clock.clone());
     let (name, yes) = (scene.name("c1"), ResponsePart { approved: true, ..ResponsePart::default() });
     let answer = inbox.answer(&name, yes, Some(Approver::new("bea")));
-    let Err(InboxError::Refused { code, why }) = scene.clock.block_on(answer) else { panic!("it was taken") };
+    let Err(InboxError::Rejected { code, why }) = scene.clock.block_on(answer) else {
+        panic!("it was taken")
+    };
     assert_eq!(code, "unknown_requester");
     assert!(why.contains("`context.principal`"), "{why}");
     assert!(scene.clock.block_on(inbox.list()).unwrap()[0].answers.is_empty());
@@ -236,7 +238,7 @@ proptest! {
         }
         for (place, name) in [&first, &second].into_iter().enumerate() {
             if are_certainly_equal(name, &requester) || requester.trim().is_empty() {
-                prop_assert!(ignored.iter().any(|ignored| ignored.place == place), "{name:?} for {requester:?}");
+                prop_assert!(ignored.iter().any(|ignored| ignored.index == place), "{name:?} for {requester:?}");
             }
         }
         answers.into_iter().for_each(|answer| scene.answer(answer));

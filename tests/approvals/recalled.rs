@@ -110,9 +110,7 @@ impl World {
         let pending: Vec<InboxItem> = self.questions().into_iter().filter(InboxItem::is_pending).collect();
         for item in &pending {
             let by = Some(Approver::new("lea"));
-            self.clock
-                .block_on(self.inbox().answer(&item.name, approval_response("", approved), by))
-                .unwrap();
+            self.clock.block_on(self.inbox().answer(&item.key, approval_response("", approved), by)).unwrap();
         }
         pending.len()
     }
@@ -182,7 +180,7 @@ fn unanswered_request_is_replaced_when_policies_require_another_one() {
     assert_eq!(asked.outcome.name(), "suspended");
     let questions = world.questions();
     assert_eq!(questions.len(), 1);
-    assert_eq!(questions[0].asks[0].approvers, ["role:lead"]);
+    assert_eq!(questions[0].requirements[0].approvers, ["role:lead"]);
     world.rules = "policies: [ { id: no, match: pay, deny: {} } ]".to_owned();
     assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("denied", "denied"));
     world.rules = "policies: []".to_owned();
@@ -200,15 +198,15 @@ fn request_about_edited_arguments_stays_until_answered() {
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     let item = world.questions().remove(0);
     let edit = ResponsePart { edited_input: Some(pay(50)), ..approval_response("", true) };
-    world.clock.block_on(world.inbox().answer(&item.name, edit, Some(Approver::new("lea")))).unwrap();
+    world.clock.block_on(world.inbox().answer(&item.key, edit, Some(Approver::new("lea")))).unwrap();
     for _ in 0..3 {
         assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
         let item = world.questions().remove(0);
-        assert_eq!((&item.request.input, item.asks.len()), (&pay(50), 1));
+        assert_eq!((&item.request.input, item.requirements.len()), (&pay(50), 1));
     }
     let item = world.questions().remove(0);
     let by = Some(Approver { principal: "kim".to_owned(), roles: vec!["lead".to_owned()] });
-    world.clock.block_on(world.inbox().answer(&item.name, approval_response("", true), by)).unwrap();
+    world.clock.block_on(world.inbox().answer(&item.key, approval_response("", true), by)).unwrap();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
     assert_eq!(world.tool.inputs(), [pay(50)]);
 }
@@ -224,7 +222,7 @@ fn remembered_approval_resolves_a_pending_request() {
     }
     let of_a = world.questions().into_iter().find(|item| item.request.input["note"] == "a").unwrap();
     let by = Some(Approver::new("lea"));
-    world.clock.block_on(world.inbox().answer(&of_a.name, approval_response("", true), by)).unwrap();
+    world.clock.block_on(world.inbox().answer(&of_a.key, approval_response("", true), by)).unwrap();
     for note in ["a", "b"] {
         assert_eq!(world.call("ana", to(note)).outcome.name(), "executed", "{note}");
     }
@@ -337,7 +335,7 @@ fn i2_processes_racing_on_one_file_request_and_run_once() {
             runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::is_pending).collect();
         assert_eq!(pending.len(), 1, "round {round}");
         let by = Some(Approver::new("lea"));
-        runtime.block_on(inbox.answer(&pending[0].name, approval_response("", true), by)).unwrap();
+        runtime.block_on(inbox.answer(&pending[0].key, approval_response("", true), by)).unwrap();
         let told = all_at_once();
         assert_eq!(tool.0.load(Ordering::SeqCst), round, "{told:?}");
         assert!(told.iter().any(|outcome| kind_and_code(outcome) == ("executed", "approved")));
@@ -349,7 +347,7 @@ fn i2_processes_racing_on_one_file_request_and_run_once() {
             runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::is_pending).collect();
         for item in left {
             runtime
-                .block_on(inbox.answer(&item.name, approval_response("", false), Some(Approver::new("lea"))))
+                .block_on(inbox.answer(&item.key, approval_response("", false), Some(Approver::new("lea"))))
                 .unwrap();
             all_at_once();
         }
@@ -388,7 +386,7 @@ fn lost_or_wrong_numbers_never_run_a_call_without_approval() {
         let value = json!({ "number": number });
         let latest = callgate::host::RecordKey { space: "latest", key: &key };
         let write = callgate::host::ConditionalWrite::new(latest, &value, callgate::host::Account::NOBODY);
-        let write = callgate::host::ConditionalWrite { over: Some(record.version), ..write };
+        let write = callgate::host::ConditionalWrite { expected_version: Some(record.version), ..write };
         assert!(
             world
                 .clock

@@ -184,7 +184,7 @@ impl Scene {
 
     /// The name of the call in the ledger.
     pub fn name(&self, occurrence: &str) -> LedgerKey {
-        LedgerKey { conversation: self.conversation.clone(), occurrence: occurrence.to_owned() }
+        LedgerKey { conversation: self.conversation.clone(), occurrence_id: occurrence.to_owned() }
     }
 
     pub fn advance(&self, seconds: u64) {

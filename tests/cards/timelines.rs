@@ -13,7 +13,7 @@ fn shown(entry: &TimelineEntry<'_>) -> String {
     let status =
         |status: &TimelineStatus| callgate::json::to_value(status).unwrap().as_str().unwrap().to_owned();
     match &entry.subject {
-        TimelineSubject::Said { role, parts } => format!("{} said {} parts", role.name(), parts.len()),
+        TimelineSubject::Message { role, parts } => format!("{} said {} parts", role.name(), parts.len()),
         TimelineSubject::Call { call, status: of, .. } => format!("{} {}", call.id, status(of)),
         TimelineSubject::Approval { call, request, responses, status: of, .. } => {
             let call = call.map_or("hosted", |call| call.id.as_str());
@@ -146,15 +146,17 @@ fn assert_each_part_once(history: &History) {
         seen.extend((0..of.parts().len()).map(|part| (PartPosition { message, part }, 0)));
     }
     let entries = timeline(history);
-    for place in entries.iter().flat_map(|entry| &entry.places) {
+    for place in entries.iter().flat_map(|entry| &entry.positions) {
         *seen.get_mut(place).expect("a position in the history") += 1;
     }
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
     // Text never moves behind a later message.
     let positions: Vec<PartPosition> = entries
         .iter()
-        .filter(|entry| matches!(entry.subject, TimelineSubject::Said { .. } | TimelineSubject::Call { .. }))
-        .map(|entry| entry.places[0])
+        .filter(|entry| {
+            matches!(entry.subject, TimelineSubject::Message { .. } | TimelineSubject::Call { .. })
+        })
+        .map(|entry| entry.positions[0])
         .collect();
     assert!(positions.is_sorted(), "{positions:?}");
 }

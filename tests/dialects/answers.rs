@@ -23,9 +23,9 @@ fn result(id: &str, text: &str) -> Part {
 #[test]
 fn denials_use_the_format_of_each_provider() {
     let mut history = History::new(vec![Message::new(Role::Assistant, vec![call_part("c", 1)])]);
-    let place = PartPosition { message: 0, part: 0 };
+    let position = PartPosition { message: 0, part: 0 };
     let output = denied_output(Some("too much"));
-    history.append_results(vec![CallResult { place, output, settled: ResultStatus::Denied }]).unwrap();
+    history.append_results(vec![CallResult { position, output, status: ResultStatus::Denied }]).unwrap();
     let shape = |dialect: Dialect, pointer: &str| history.write(dialect).pointer(pointer).unwrap().clone();
     assert_eq!(
         shape(Dialect::OpenaiChat, "/1"),
@@ -60,7 +60,7 @@ fn response_applies_to_one_of_several_calls_with_equal_ids() {
     history.append_approval_response(approval_response("approval_c", false)).unwrap();
     assert!(!history.find_approval_decision("approval_c").unwrap().approved);
     let second = history.occurrences()[1].position;
-    let settled = CallResult { place: second, output: denied_output(None), settled: ResultStatus::Denied };
+    let settled = CallResult { position: second, output: denied_output(None), status: ResultStatus::Denied };
     history.append_results(vec![settled.clone()]).unwrap();
     assert!(history.calls_without_result().is_empty() && history.find_approval_requests().is_empty());
     let error = history.append_results(vec![settled]).unwrap_err().to_string();
@@ -121,9 +121,9 @@ fn late_result_belongs_to_its_call_despite_a_later_equal_id() {
         Message::new(Role::Assistant, vec![call_part("c", 2)]),
         Message::new(Role::Tool, vec![approval_response("a", true).into()]),
     ]);
-    let place = history.occurrences()[0].position;
+    let position = history.occurrences()[0].position;
     let output = ResultOutput::Text("one".into());
-    history.append_results(vec![CallResult { place, output, settled: ResultStatus::Output }]).unwrap();
+    history.append_results(vec![CallResult { position, output, status: ResultStatus::Output }]).unwrap();
     let calls = history.occurrences();
     assert!(calls[0].result.is_some() && calls[1].result.is_none(), "{calls:?}");
 }
@@ -136,7 +136,7 @@ fn gemini_calls_without_ids_keep_their_own_results() {
     let second = history.occurrences()[1].position;
     let output = ResultOutput::Text("two".into());
     history
-        .append_results(vec![CallResult { place: second, output, settled: ResultStatus::Output }])
+        .append_results(vec![CallResult { position: second, output, status: ResultStatus::Output }])
         .unwrap();
     let stored = History::read(Dialect::Gemini, &history.write(Dialect::Gemini)).unwrap();
     for history in [&history, &stored] {
@@ -170,9 +170,9 @@ fn openai_hosted_and_custom_calls_get_results_of_their_type() {
     ]);
     let mut history = History::read(Dialect::OpenaiResponses, &document).unwrap();
     assert_eq!(history.find_approval_requests()[0].tool_name.as_deref(), Some("delete"));
-    let place = history.occurrences()[0].position;
+    let position = history.occurrences()[0].position;
     let output = ResultOutput::Text("1".into());
-    history.append_results(vec![CallResult { place, output, settled: ResultStatus::Output }]).unwrap();
+    history.append_results(vec![CallResult { position, output, status: ResultStatus::Output }]).unwrap();
     history.append_approval_response(approval_response("mcpr_1", false)).unwrap();
     let written = history.for_provider(Dialect::OpenaiResponses).write(Dialect::OpenaiResponses);
     assert_eq!(written[2], json!({"type": "custom_tool_call_output", "call_id": "c", "output": "1"}));

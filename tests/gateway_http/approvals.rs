@@ -74,7 +74,7 @@ impl Shared {
         let pending = self.pending().await;
         for item in &pending {
             let by = Some(Approver::new("lea"));
-            inbox.answer(&item.name, approval_response("", approved), by).await.unwrap();
+            inbox.answer(&item.key, approval_response("", approved), by).await.unwrap();
         }
         pending.len()
     }

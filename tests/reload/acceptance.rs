@@ -31,9 +31,9 @@ impl Fixture {
         engine.on_change(move |change| {
             let word = match change {
                 ReloadEvent::Applied { .. } => "taken in",
-                ReloadEvent::Refused(_) => "refused",
-                ReloadEvent::Held(_) => "held",
-                ReloadEvent::Restored => "restored",
+                ReloadEvent::Rejected(_) => "refused",
+                ReloadEvent::Pending(_) => "held",
+                ReloadEvent::Reverted => "restored",
                 _ => "else",
             };
             told.lock().unwrap().push(word.to_owned());
@@ -57,8 +57,8 @@ impl Fixture {
     }
 
     fn widenings(&self) -> Vec<String> {
-        let held = self.engine.status().held.unwrap();
-        held.widenings.iter().map(ToString::to_string).collect()
+        let held = self.engine.status().pending.unwrap();
+        held.relaxations.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -78,24 +78,24 @@ fn status_is_right_at_every_step() {
         (taken_in, revision_of(&denying("b")))
     );
 
-    assert_eq!(fixture.look(&mut reloader, BROKEN), ReloadResult::Refused);
+    assert_eq!(fixture.look(&mut reloader, BROKEN), ReloadResult::Rejected);
     let refused_at = fixture.clock.now();
     // Another check gives the same rejection and no notification.
     fixture.clock.advance(Duration::from_secs(1));
-    assert_eq!(reloader.reload(), ReloadResult::Refused);
+    assert_eq!(reloader.reload(), ReloadResult::Rejected);
     let status = fixture.engine.status();
     let refused = status.last_rejected.unwrap();
-    assert_eq!((refused.at, refused.revision), (refused_at, None));
-    assert_eq!(refused.why.summary(), "1 error in 1 file");
-    assert!(refused.why.to_string().contains("did you mean `deny`?"), "{}", refused.why);
+    assert_eq!((refused.rejected_at, refused.revision), (refused_at, None));
+    assert_eq!(refused.reason.summary(), "1 error in 1 file");
+    assert!(refused.reason.to_string().contains("did you mean `deny`?"), "{}", refused.reason);
     assert_eq!((status.revision, status.loaded_at), (revision_of(&denying("b")), taken_in));
 
-    assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Same);
+    assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Unchanged);
     let status = fixture.engine.status();
     assert!(status.last_rejected.is_none());
     assert_eq!(status.loaded_at, taken_in, "nothing was reloaded");
     assert_eq!(fixture.news(), ["taken in", "refused", "restored"]);
-    assert_eq!(reloader.reload(), ReloadResult::Same);
+    assert_eq!(reloader.reload(), ReloadResult::Unchanged);
     assert_eq!(fixture.news(), [""; 0]);
 }
 
@@ -153,7 +153,7 @@ fn failing_required_tests_reject_the_reload() {
         let looked = fixture.look(&mut reloader, next);
         assert_eq!(
             looked,
-            if refused { ReloadResult::Refused } else { ReloadResult::Applied },
+            if refused { ReloadResult::Rejected } else { ReloadResult::Applied },
             "{active} {next}"
         );
         if !refused {
@@ -162,7 +162,7 @@ fn failing_required_tests_reject_the_reload() {
         assert!(denies(&fixture.engine, "a"));
         let last = fixture.engine.status().last_rejected.unwrap();
         assert_eq!(last.revision, Some(revision_of(next)));
-        let RejectionReason::Tests(text) = &last.why else { panic!("{}", last.why) };
+        let RejectionReason::TestFailures(text) = &last.reason else { panic!("{}", last.reason) };
         for shown in [
             "rules.test.yaml:1:",
             "a is denied",
@@ -174,8 +174,8 @@ fn failing_required_tests_reject_the_reload() {
         }
         // Another check gives the same rejection and no notification.
         fixture.clock.advance(Duration::from_secs(1));
-        assert_eq!(reloader.reload(), ReloadResult::Refused);
-        assert_eq!(fixture.engine.status().last_rejected.unwrap().at, last.at);
+        assert_eq!(reloader.reload(), ReloadResult::Rejected);
+        assert_eq!(fixture.engine.status().last_rejected.unwrap().rejected_at, last.rejected_at);
         // Only the tests are fixed, the rules are unchanged.
         fixture.dir.write("rules.test.yaml", &expecting("b"));
         assert_eq!(reloader.reload(), ReloadResult::Applied);
@@ -199,12 +199,12 @@ fn missing_or_invalid_required_tests_reject_the_reload() {
             fixture.dir.write("deep/rules.test.yaml", tests);
         }
         let mut reloader = fixture.reloader();
-        assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Refused, "{tests:?}");
-        let why = fixture.engine.status().last_rejected.unwrap().why;
+        assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Rejected, "{tests:?}");
+        let why = fixture.engine.status().last_rejected.unwrap().reason;
         assert!(why.to_string().contains(words), "{why}");
         assert_eq!(matches!(why, RejectionReason::MissingTests), words == "but have none", "{why:?}");
         // Tests are not required for the active rules.
-        assert_eq!(fixture.look(&mut reloader, &asking("tests: require", "a")), ReloadResult::Same);
+        assert_eq!(fixture.look(&mut reloader, &asking("tests: require", "a")), ReloadResult::Unchanged);
         fixture.dir.write("deep/rules.test.yaml", tools);
         fixture.dir.write("deep/tools.json", "[]");
         assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Applied);
@@ -219,26 +219,26 @@ fn widening_reload_is_held_until_the_host_confirms_that_revision() {
     let (b, c) = (asking("widening: confirm", "b"), asking("widening: confirm", "c"));
     assert_eq!(fixture.engine.confirm(&revision_of(&b)), Err(ConfirmError::NothingPending));
 
-    assert_eq!(fixture.look(&mut reloader, &b), ReloadResult::Held);
-    let held = fixture.engine.status().held.unwrap();
-    assert_eq!((held.revision, held.since), (revision_of(&b), fixture.clock.now()));
+    assert_eq!(fixture.look(&mut reloader, &b), ReloadResult::Pending);
+    let held = fixture.engine.status().pending.unwrap();
+    assert_eq!((held.revision, held.pending_since), (revision_of(&b), fixture.clock.now()));
     assert_eq!(fixture.widenings(), ["`no-a` (deny) was removed: calls that it denied may run"]);
     assert_eq!(fixture.engine.revision(), active);
 
     // Newer files: the revision held before can no longer be confirmed.
-    assert_eq!(fixture.look(&mut reloader, &c), ReloadResult::Held);
+    assert_eq!(fixture.look(&mut reloader, &c), ReloadResult::Pending);
     let other = ConfirmError::OtherRevision { held: revision_of(&c) };
     assert_eq!(fixture.engine.confirm(&revision_of(&b)), Err(other));
-    assert_eq!(fixture.look(&mut reloader, BROKEN), ReloadResult::Refused);
+    assert_eq!(fixture.look(&mut reloader, BROKEN), ReloadResult::Rejected);
     assert_eq!(fixture.engine.confirm(&revision_of(&c)), Err(ConfirmError::NothingPending));
-    assert_eq!(fixture.look(&mut reloader, &c), ReloadResult::Held);
+    assert_eq!(fixture.look(&mut reloader, &c), ReloadResult::Pending);
     assert!(fixture.engine.status().last_rejected.is_none());
 
     assert_eq!(fixture.engine.confirm(&revision_of(&c)), Ok(()));
     let status = fixture.engine.status();
     assert_eq!((status.revision, status.loaded_at), (revision_of(&c), fixture.clock.now()));
-    assert!(status.held.is_none() && denies(&fixture.engine, "c"));
-    assert_eq!(reloader.reload(), ReloadResult::Same);
+    assert!(status.pending.is_none() && denies(&fixture.engine, "c"));
+    assert_eq!(reloader.reload(), ReloadResult::Unchanged);
     assert_eq!(fixture.news(), ["held", "held", "refused", "held", "taken in"]);
 }
 
@@ -249,13 +249,13 @@ fn held_reload_is_withdrawn_when_files_or_host_change_the_rules() {
     let mut reloader = fixture.reloader();
     let b = asking("widening: confirm", "b");
     fixture.look(&mut reloader, &b);
-    assert_eq!(fixture.look(&mut reloader, &a), ReloadResult::Same);
-    assert!(fixture.engine.status().held.is_none());
+    assert_eq!(fixture.look(&mut reloader, &a), ReloadResult::Unchanged);
+    assert!(fixture.engine.status().pending.is_none());
     fixture.look(&mut reloader, &b);
     fixture.engine.replace(engine::load_text(&asking("widening: confirm", "c")).unwrap());
     assert_eq!(fixture.engine.confirm(&revision_of(&b)), Err(ConfirmError::NothingPending));
     // The rules are compared with the active ones.
-    assert_eq!(reloader.reload(), ReloadResult::Held);
+    assert_eq!(reloader.reload(), ReloadResult::Pending);
     assert_eq!(fixture.widenings(), ["`no-c` (deny) was removed: calls that it denied may run"]);
     assert_eq!(fixture.news(), ["held", "restored", "held", "taken in", "held"]);
 }
@@ -267,7 +267,7 @@ fn tightening_reloads_at_once_and_removing_confirmation_is_held() {
     let tighter = "reload: { widening: confirm }\npolicies: [ { id: no-a, match: a, deny: {} }, { id: b, match: b, deny: {} } ]\n";
     assert_eq!(fixture.look(&mut reloader, tighter), ReloadResult::Applied);
     let without = tighter.split_once('\n').unwrap().1;
-    assert_eq!(fixture.look(&mut reloader, without), ReloadResult::Held);
+    assert_eq!(fixture.look(&mut reloader, without), ReloadResult::Pending);
     let what =
         "`reload.widening` was `confirm` and is `accept`: rules that allow more may become active at once";
     assert_eq!(fixture.widenings(), [what]);
@@ -278,7 +278,7 @@ fn host_can_require_confirmation() {
     let fixture = Fixture::new(&denying("a"));
     let demanded = ReloadSettings { confirm_widening: true, ..ReloadSettings::default() };
     let mut reloader = fixture.reloader().with_required_checks(demanded);
-    assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Held);
+    assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Pending);
 }
 
 #[test]
@@ -287,11 +287,11 @@ fn listeners_get_changes_in_order_including_their_own() {
     let engine = fixture.engine.clone();
     fixture.engine.on_change(|_| panic!("clumsy"));
     fixture.engine.on_change(move |change| {
-        if let ReloadEvent::Held(held) = change {
+        if let ReloadEvent::Pending(held) = change {
             engine.confirm(&held.revision).unwrap();
         }
     });
-    assert_eq!(fixture.look(&mut fixture.reloader(), &denying("b")), ReloadResult::Held);
+    assert_eq!(fixture.look(&mut fixture.reloader(), &denying("b")), ReloadResult::Pending);
     assert_eq!(fixture.news(), ["held", "taken in"]);
     assert!(denies(&fixture.engine, "b"));
 }

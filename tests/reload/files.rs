@@ -183,9 +183,9 @@ fn fixed_policy_tests_let_the_reload_succeed() {
             WatchedEngine::new(engine.clone(), Reloader::new(engine, dir.paths(&["bundle"])), options);
         let refused = |words: &str| {
             watched.wait_for(words, |change| match change {
-                ReloadEvent::Refused(RejectedReload { why: RejectionReason::Tests(text), .. }) => {
-                    text.contains(words)
-                }
+                ReloadEvent::Rejected(RejectedReload {
+                    reason: RejectionReason::TestFailures(text), ..
+                }) => text.contains(words),
                 _ => false,
             });
             assert!(denies(&watched.engine, "a"));
@@ -214,7 +214,7 @@ fn unchanged_rules_are_not_reloaded() {
         dir.write("notes.txt", "no rules");
         dir.write_atomically("broken.yaml", "policies: [ { id: a, dney: {} } ]");
         let first = watched.news.recv_timeout(TIMEOUT).unwrap();
-        assert!(matches!(first, ReloadEvent::Refused(_)), "{first:?}");
+        assert!(matches!(first, ReloadEvent::Rejected(_)), "{first:?}");
         assert_eq!(watched.engine.status().loaded_at, loaded_at);
     });
 }

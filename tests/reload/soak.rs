@@ -143,7 +143,7 @@ impl Soak {
     /// What is wrong with the active rules and the status, or `None`.
     fn problem(&self, floor: usize) -> Option<String> {
         let status = self.engine.status();
-        let refused = status.last_rejected.map(|refused| refused.why.to_string());
+        let refused = status.last_rejected.map(|refused| refused.reason.to_string());
         match engine::load(&self.dir.paths(&["bundle"])) {
             Ok(chains) if status.revision != chains.revision() => Some("other rules are active".to_owned()),
             Ok(_) => refused.map(|why| format!("valid rules are rejected: {why}")),

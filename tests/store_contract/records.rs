@@ -34,7 +34,11 @@ fn try_write(
     let forget_at = forget_at.map(|time| at(seconds(time)));
     run(store.write_record(
         at(seconds(now)),
-        ConditionalWrite { over, forget_at, ..ConditionalWrite::new(key, value, Account::NOBODY) },
+        ConditionalWrite {
+            expected_version: over,
+            forget_at,
+            ..ConditionalWrite::new(key, value, Account::NOBODY)
+        },
     ))
 }
 

@@ -121,7 +121,8 @@ fn write(
 ) -> bool {
     let when_full =
         if key.space == space::SESSIONS { OnQuotaExceeded::EvictOldest } else { OnQuotaExceeded::Refuse };
-    let write = ConditionalWrite { over, when_full, ..ConditionalWrite::new(key, value, account) };
+    let write =
+        ConditionalWrite { expected_version: over, when_full, ..ConditionalWrite::new(key, value, account) };
     run(store.write_record(at(seconds(0)), write)).is_ok_and(|written| written)
 }
 

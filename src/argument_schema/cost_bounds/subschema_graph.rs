@@ -32,9 +32,9 @@ const MAX_PATTERNS: usize = 128;
 /// One subschema: the indices of the subschemas that it applies.
 #[derive(Default)]
 struct Subschema {
-    here: Vec<usize>,
+    same_value: Vec<usize>,
     /// Applied to child values; several may apply to the same one.
-    below: Vec<usize>,
+    child_values: Vec<usize>,
     /// Applied to child values, each to a different one.
     separate_children: Vec<usize>,
     /// Whether `unevaluated…` evaluates the subschemas of the same value a second time.
@@ -129,20 +129,20 @@ impl<'a> SubschemaGraph<'a> {
             let key = key.as_str();
             let place = join(pointer, key);
             if SAME_VALUE.contains(&key) {
-                part.here.push(self.number(value, place));
+                part.same_value.push(self.number(value, place));
             } else if SAME_VALUE_ARRAYS.contains(&key) {
-                part.here.extend(self.list(value, &place));
+                part.same_value.extend(self.list(value, &place));
             } else if SAME_VALUE_OBJECTS.contains(&key) {
-                part.here.extend(self.mapping(value, &place));
+                part.same_value.extend(self.mapping(value, &place));
             } else if let (true, Some(reference)) = (REFERENCES.contains(&key), value.as_str()) {
                 let (target, target_place) = self.resolve(reference, &place)?;
-                part.here.push(self.number(target, target_place));
+                part.same_value.push(self.number(target, target_place));
             } else if key == "prefixItems" || key == "items" && value.is_array() {
                 part.separate_children.extend(self.list(value, &place));
             } else if CHILD_VALUES.contains(&key) {
-                part.below.push(self.number(value, place));
+                part.child_values.push(self.number(value, place));
             } else if key == "patternProperties" {
-                part.below.extend(self.mapping(value, &place));
+                part.child_values.extend(self.mapping(value, &place));
             } else if key == "properties" {
                 part.separate_children.extend(self.mapping(value, &place));
             } else if key == "$defs" || key == "definitions" {
@@ -256,8 +256,8 @@ impl<'a> SubschemaGraph<'a> {
                 }
             };
             let times = if part.asks_twice { 2.0 } else { 1.0 };
-            part.here.iter().for_each(|other| apply(now.get(*other), times));
-            part.below.iter().for_each(|other| apply(nearer.get(*other), 1.0));
+            part.same_value.iter().for_each(|other| apply(now.get(*other), times));
+            part.child_values.iter().for_each(|other| apply(nearer.get(*other), 1.0));
             let apart = part.separate_children.iter().filter_map(|other| nearer.get(*other));
             let most = apart.fold(CostLevel::default(), |most, other| CostLevel {
                 applications: most.applications.max(other.applications),
@@ -293,7 +293,7 @@ impl<'a> SubschemaGraph<'a> {
         }
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
         mark(VisitMark::Open);
-        for other in self.parts.get(number).into_iter().flat_map(|part| &part.here) {
+        for other in self.parts.get(number).into_iter().flat_map(|part| &part.same_value) {
             self.sort_dependencies_first(*other, depth + 1, marks, order)?;
         }
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);

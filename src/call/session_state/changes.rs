@@ -11,19 +11,19 @@ pub struct SessionChanges(Vec<SessionChange>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SessionChange {
-    Label(String),
-    Fact { name: String, key: Option<String>, value: Value },
+    LabelAdded(String),
+    FactSet { name: String, key: Option<String>, value: Value },
     MasksAdded(Masks),
-    Called(String),
-    Unsettled(String),
+    CallCounted(String),
+    MarkedUnknown(String),
     Halted(String),
-    Taken(String, Amount),
+    LimitAcquired(String, Amount),
     LimitReleased(String, Amount),
     InputSucceeded(String, Value),
     RecoveryCounted(String, String),
     OccurrencesRecorded(String, u64),
-    Asked(String),
-    Approved(String),
+    QuestionCounted(String),
+    QuestionReset(String),
     Suspended,
 }
 
@@ -43,21 +43,21 @@ impl SessionState {
     pub(crate) fn apply_changes(&mut self, changes: &SessionChanges) {
         for change in &changes.0 {
             match change {
-                SessionChange::Label(label) => self.add_label(label),
-                SessionChange::Fact { name, key, value } => {
+                SessionChange::LabelAdded(label) => self.add_label(label),
+                SessionChange::FactSet { name, key, value } => {
                     self.set_fact(name, key.as_deref(), value.clone())
                 }
                 SessionChange::MasksAdded(masks) => self.add_masks(masks),
-                SessionChange::Called(tool) => self.count_call(tool),
-                SessionChange::Unsettled(part) => self.mark_unknown(part),
+                SessionChange::CallCounted(tool) => self.count_call(tool),
+                SessionChange::MarkedUnknown(part) => self.mark_unknown(part),
                 SessionChange::Halted(message) => self.halt(message),
-                SessionChange::Taken(limit, cost) => self.acquire(limit, *cost),
+                SessionChange::LimitAcquired(limit, cost) => self.acquire(limit, *cost),
                 SessionChange::LimitReleased(limit, cost) => self.release(limit, *cost),
                 SessionChange::InputSucceeded(tool, input) => self.add_successful_input(tool, input.clone()),
                 SessionChange::RecoveryCounted(policy, tool) => self.count_recovery(policy, tool),
                 SessionChange::OccurrencesRecorded(id, count) => self.record_occurrences(id, *count),
-                SessionChange::Asked(question) => drop(self.count_question(question)),
-                SessionChange::Approved(question) => self.reset_question(question),
+                SessionChange::QuestionCounted(question) => drop(self.count_question(question)),
+                SessionChange::QuestionReset(question) => self.reset_question(question),
                 SessionChange::Suspended => self.suspended = true,
             }
         }

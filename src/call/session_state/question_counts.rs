@@ -12,7 +12,7 @@ impl SessionState {
     /// Counts an approval request. Returns how often it was made before, since it was last approved, or `u64::MAX` if there are too
     /// many open requests.
     pub fn count_question(&mut self, question: &str) -> u64 {
-        self.log_change(|| SessionChange::Asked(question.to_owned()));
+        self.log_change(|| SessionChange::QuestionCounted(question.to_owned()));
         let is_new = !self.questions.contains_key(question);
         if is_new
             && self.questions.keys().filter(|known| self.count_since_approval(known) > 0).count() >= MAX_OPEN
@@ -28,7 +28,7 @@ impl SessionState {
 
     /// Resets the count of an approved request: an action that is approved again and again may be requested again and again.
     pub fn reset_question(&mut self, question: &str) {
-        self.log_change(|| SessionChange::Approved(question.to_owned()));
+        self.log_change(|| SessionChange::QuestionReset(question.to_owned()));
         if let Some(asked) = self.questions.get(question).copied() {
             self.questions.insert(approval_key(question), asked);
         }

@@ -26,10 +26,10 @@ pub(super) fn write_json(content: &Value, output: &mut Output) -> Result<(), App
 pub(super) fn request_json(item: &InboxItem) -> Value {
     let request = &item.request;
     let answers = item.answers.iter().enumerate().map(|(place, said)| {
-        let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
+        let ignored = item.ignored.iter().find(|ignored| ignored.index == place);
         answer_json(said, ignored)
     });
-    let asks = item.asks.iter().map(|ask| {
+    let asks = item.requirements.iter().map(|ask| {
         json!({
             "policy": ask.policy,
             "approvers": ask.approvers,
@@ -37,17 +37,17 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
             "approvals": ask.approvals,
         })
     });
-    let (stage, since, decision, why, outcome) = match &item.progress {
-        RequestStatus::Waiting { .. } => ("waiting", None, None, None, None),
+    let (stage, since, decision, why, outcome) = match &item.status {
+        RequestStatus::Pending { .. } => ("waiting", None, None, None, None),
         RequestStatus::Answered(standing) => ("answered", None, Some(decision_name(standing)), None, None),
-        RequestStatus::Lapsed { at } => ("lapsed", Some(at), None, None, None),
-        RequestStatus::Unproven(error) => ("unproven", None, None, Some(error.to_string()), None),
+        RequestStatus::Expired { at } => ("lapsed", Some(at), None, None, None),
+        RequestStatus::Invalid(error) => ("unproven", None, None, Some(error.to_string()), None),
         RequestStatus::Running { at } => ("running", Some(at), None, None, None),
-        RequestStatus::Settled { at, outcome } => ("settled", Some(at), None, None, Some(json!(outcome))),
+        RequestStatus::Completed { at, outcome } => ("settled", Some(at), None, None, Some(json!(outcome))),
     };
     json!({
         "id": request.approval_id,
-        "conversation": item.name.conversation,
+        "conversation": item.key.conversation,
         "call": request.tool_call_id,
         "tool": request.tool_name,
         "server": request.server,
@@ -55,9 +55,9 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
         "input": request.input,
         "digest": call_digest(&RequestPart::from(request)),
         "policies": request.policies,
-        "asked_at": item.question.as_ref().map(|question| question.asked_at.to_string()),
+        "asked_at": item.bound_request.as_ref().map(|question| question.asked_at.to_string()),
         "expires_at": request.expires_at,
-        "requester": item.question.as_ref().and_then(|question| question.requester.as_deref()),
+        "requester": item.bound_request.as_ref().and_then(|question| question.requester.as_deref()),
         "stage": stage,
         "since": since.map(ToString::to_string),
         "decision": decision,
@@ -72,7 +72,7 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
 
 fn decision_name(standing: &Tally) -> &'static str {
     match standing {
-        Tally::Open { .. } => "open",
+        Tally::Pending { .. } => "open",
         Tally::Approved { edited: None, .. } => "approved",
         Tally::Approved { .. } => "edited",
         Tally::Answered { .. } => "answered",

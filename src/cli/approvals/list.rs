@@ -67,7 +67,7 @@ impl ApprovalsContext<'_> {
         }
         for item in &group.items {
             let id = output.paint(YELLOW, &quote_name(&item.request.approval_id)).into_owned();
-            let mut about = vec![format!("session {}", quote_name(&item.name.conversation))];
+            let mut about = vec![format!("session {}", quote_name(&item.key.conversation))];
             about.push(show::format_progress(item));
             if item.is_pending()
                 && let Some(expires) = &item.request.expires_at

@@ -215,27 +215,27 @@ pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Resul
         ApprovalsCommand::Revoke { id, place } => desk(place)?.revoke(id, output),
     };
     match ended {
-        Ok(()) => Ok(ExitStatus::Done),
+        Ok(()) => Ok(ExitStatus::Success),
         Err(ApprovalsError::Inbox(InboxError::Ledger(error))) => Err(CommandError::new(error.to_string())),
         Err(ApprovalsError::Inbox(InboxError::Anonymous)) => {
             print_error(
                 "the answer needs the approver's name: add `--as NAME`, or allow anonymous answers with `anonymous: allow` in the \
                  `approval` policy",
             );
-            Ok(ExitStatus::Fails)
+            Ok(ExitStatus::Failure)
         }
         Err(ApprovalsError::Inbox(error)) => {
             print_error(error);
-            Ok(ExitStatus::Fails)
+            Ok(ExitStatus::Failure)
         }
-        Err(ApprovalsError::Stop(stop)) => Err(stop),
+        Err(ApprovalsError::Command(stop)) => Err(stop),
     }
 }
 
 /// Why a command failed.
 enum ApprovalsError {
     Inbox(InboxError),
-    Stop(CommandError),
+    Command(CommandError),
 }
 
 impl From<InboxError> for ApprovalsError {
@@ -246,13 +246,13 @@ impl From<InboxError> for ApprovalsError {
 
 impl From<CommandError> for ApprovalsError {
     fn from(stop: CommandError) -> Self {
-        Self::Stop(stop)
+        Self::Command(stop)
     }
 }
 
 impl From<std::io::Error> for ApprovalsError {
     fn from(error: std::io::Error) -> Self {
-        Self::Stop(error.into())
+        Self::Command(error.into())
     }
 }
 
@@ -280,14 +280,14 @@ impl<'d> ApprovalsContext<'d> {
         let item = self.runtime.block_on(self.inbox.find(&one.id))?;
         let said = say(&item)?;
         let word = answer_label(&said);
-        let after = self.runtime.block_on(self.inbox.answer(&item.name, said, who.approver()))?;
+        let after = self.runtime.block_on(self.inbox.answer(&item.key, said, who.approver()))?;
         if self.format == OutputFormat::Json {
             return json_output::write_json(&json_output::request_json(&after), output);
         }
         let by = who.principal.as_deref().map(|by| format!(" by {}", quote_name(by))).unwrap_or_default();
         let by = format!("{by} (digest {})", call_digest(&RequestPart::from(&after.request)));
-        match &after.progress {
-            RequestStatus::Waiting { .. } => {
+        match &after.status {
+            RequestStatus::Pending { .. } => {
                 Ok(writeln!(output, "{word}{by}; {}", show::format_missing_approvals(&after))?)
             }
             RequestStatus::Answered(standing) => {

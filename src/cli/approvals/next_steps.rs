@@ -21,7 +21,7 @@ impl ApprovalsContext<'_> {
             };
             return Ok(writeln!(output, "{what}")?);
         }
-        let conversation = escape_line(&item.name.conversation).into_owned();
+        let conversation = escape_line(&item.key.conversation).into_owned();
         let command =
             format!("callgate run --resume --state {} --policies … CALLS", quote_shell_word(&self.url));
         let command = output.paint(BOLD, &command).into_owned();
@@ -34,7 +34,7 @@ impl ApprovalsContext<'_> {
         items: &[InboxItem],
         output: &mut Output,
     ) -> Result<(), ApprovalsError> {
-        let answered = || items.iter().filter(|item| matches!(item.progress, RequestStatus::Answered(_)));
+        let answered = || items.iter().filter(|item| matches!(item.status, RequestStatus::Answered(_)));
         let all = answered().count();
         let of_gateways = answered().filter(|item| is_from_gateway(item)).count();
         if all > 0 && all < items.len() {

@@ -23,11 +23,13 @@ impl ApprovalsContext<'_> {
         // Commands take the place of the card's buttons.
         let card = Card { actions: Vec::new(), ..request_card(&item, CardExtent::Complete) };
         writeln!(output, "{}", card.to_text().trim_end())?;
-        writeln!(output, "\nSession: {}", quote_name(&item.name.conversation))?;
-        if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
+        writeln!(output, "\nSession: {}", quote_name(&item.key.conversation))?;
+        if let Some(requester) =
+            item.bound_request.as_ref().and_then(|question| question.requester.as_deref())
+        {
             writeln!(output, "Requester: {}", quote_name(requester))?;
         }
-        if let Some(question) = &item.question {
+        if let Some(question) = &item.bound_request {
             writeln!(output, "Requested: {}", format_time(&question.asked_at.to_string()))?;
             let places = editable_paths(&item);
             if !places.is_empty() {
@@ -36,7 +38,7 @@ impl ApprovalsContext<'_> {
         }
         writeln!(output, "Stage: {}", format_progress(&item))?;
         for (place, answer) in item.answers.iter().enumerate() {
-            let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
+            let ignored = item.ignored.iter().find(|ignored| ignored.index == place);
             let ignored = ignored.map(|ignored| format!(" (does not count: {})", escape_line(&ignored.why)));
             writeln!(output, "Answer: {}{}", format_answer(answer), ignored.unwrap_or_default())?;
         }
@@ -55,7 +57,7 @@ impl ApprovalsContext<'_> {
 
 /// The paths of the arguments that an approver may edit.
 pub(super) fn editable_paths(item: &InboxItem) -> Vec<String> {
-    let places = item.question.iter().flat_map(BoundRequest::editable_paths);
+    let places = item.bound_request.iter().flat_map(BoundRequest::editable_paths);
     let written =
         |steps: Vec<PathStep>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
     places.map(written).collect()
@@ -64,13 +66,13 @@ pub(super) fn editable_paths(item: &InboxItem) -> Vec<String> {
 /// The card of an approval request: with the question while it is pending, with the resolution afterwards.
 pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
     let request = RequestPart::from(&item.request);
-    let resolution = match &item.progress {
-        RequestStatus::Waiting { .. } | RequestStatus::Unproven(_) => None,
-        RequestStatus::Lapsed { at } => {
+    let resolution = match &item.status {
+        RequestStatus::Pending { .. } | RequestStatus::Invalid(_) => None,
+        RequestStatus::Expired { at } => {
             let at = Some(at.to_string());
             Some(Resolution { kind: ResolutionKind::Expired, by: Vec::new(), at, reason: None })
         }
-        RequestStatus::Answered(_) | RequestStatus::Running { .. } | RequestStatus::Settled { .. } => {
+        RequestStatus::Answered(_) | RequestStatus::Running { .. } | RequestStatus::Completed { .. } => {
             deciding_answer(item).map(|answer| Resolution {
                 by: deciders(item, answer),
                 at: answer.answered_at.clone(),
@@ -85,7 +87,7 @@ pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
 }
 
 fn counting_answers(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
-    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
+    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.index == *place);
     item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
 }
 
@@ -128,18 +130,18 @@ fn join_names(of: &[String]) -> String {
 
 /// Formats the progress of an approval request in a few words.
 pub(super) fn format_progress(item: &InboxItem) -> String {
-    match &item.progress {
-        RequestStatus::Waiting { by } if by.is_empty() => {
+    match &item.status {
+        RequestStatus::Pending { by } if by.is_empty() => {
             format!("pending: {}", format_missing_approvals(item))
         }
-        RequestStatus::Waiting { by } => {
+        RequestStatus::Pending { by } => {
             format!("pending, approved by {}: {}", join_names(by), format_missing_approvals(item))
         }
         RequestStatus::Answered(standing) => format!("{standing}, not resumed yet"),
-        RequestStatus::Lapsed { at } => format!("expired {}", format_time(&at.to_string())),
-        RequestStatus::Unproven(error) => format!("invalid: {error}"),
+        RequestStatus::Expired { at } => format!("expired {}", format_time(&at.to_string())),
+        RequestStatus::Invalid(error) => format!("invalid: {error}"),
         RequestStatus::Running { at } => format!("running since {}", format_time(&at.to_string())),
-        RequestStatus::Settled { at, outcome } => {
+        RequestStatus::Completed { at, outcome } => {
             format!("completed: {} at {}", outcome.outcome, format_time(&at.to_string()))
         }
     }
@@ -147,8 +149,8 @@ pub(super) fn format_progress(item: &InboxItem) -> String {
 
 /// Formats the missing approvals: `1 more approval is needed`.
 pub(super) fn format_missing_approvals(item: &InboxItem) -> String {
-    let open: Vec<_> = item.asks.iter().filter(|ask| ask.missing() > 0).collect();
-    let several = item.asks.len() > 1;
+    let open: Vec<_> = item.requirements.iter().filter(|ask| ask.missing() > 0).collect();
+    let several = item.requirements.len() > 1;
     let needs = open.iter().map(|ask| {
         let count = usize::try_from(ask.missing()).unwrap_or(usize::MAX);
         let more = if ask.approvals > 0 { "more " } else { "" };

@@ -39,7 +39,7 @@ pub(super) struct ClientProperties {
     /// Key paths to the objects that contain servers; `*` is every member.
     pub(super) server_paths: &'static [&'static [&'static str]],
     /// The key of the URL of a server that speaks streamable HTTP.
-    pub(super) url: &'static str,
+    pub(super) url_key: &'static str,
     /// How to make the client load the changed file.
     pub(super) restart_hint: &'static str,
     user: UserConfigFile,
@@ -49,8 +49,8 @@ pub(super) struct ClientProperties {
 #[derive(Debug)]
 struct UserConfigFile {
     /// An environment variable that overrides the directory, and the file name in it.
-    moved: Option<(&'static str, &'static str)>,
-    below: BaseDirectory,
+    override_variable: Option<(&'static str, &'static str)>,
+    base: BaseDirectory,
     path: &'static str,
 }
 
@@ -86,11 +86,11 @@ impl Client {
                 title: "Claude Desktop",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
-                url: "url",
+                url_key: "url",
                 restart_hint: "Quit and restart Claude Desktop: closing its window is not enough",
                 user: UserConfigFile {
-                    moved: None,
-                    below: BaseDirectory::Settings,
+                    override_variable: None,
+                    base: BaseDirectory::Settings,
                     path: "Claude/claude_desktop_config.json",
                 },
                 project: None,
@@ -99,11 +99,11 @@ impl Client {
                 title: "Claude Code",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
-                url: "url",
+                url_key: "url",
                 restart_hint: "Restart Claude Code: open sessions keep their current servers",
                 user: UserConfigFile {
-                    moved: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
-                    below: BaseDirectory::Home,
+                    override_variable: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
+                    base: BaseDirectory::Home,
                     path: ".claude.json",
                 },
                 project: Some(".mcp.json"),
@@ -112,20 +112,24 @@ impl Client {
                 title: "Cursor",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
-                url: "url",
+                url_key: "url",
                 restart_hint: "Restart Cursor",
-                user: UserConfigFile { moved: None, below: BaseDirectory::Home, path: ".cursor/mcp.json" },
+                user: UserConfigFile {
+                    override_variable: None,
+                    base: BaseDirectory::Home,
+                    path: ".cursor/mcp.json",
+                },
                 project: Some(".cursor/mcp.json"),
             },
             Self::VsCode => &ClientProperties {
                 title: "Visual Studio Code",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["servers"], &["mcp", "servers"]],
-                url: "url",
+                url_key: "url",
                 restart_hint: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or restart Visual Studio Code",
                 user: UserConfigFile {
-                    moved: None,
-                    below: BaseDirectory::Settings,
+                    override_variable: None,
+                    base: BaseDirectory::Settings,
                     path: "Code/User/mcp.json",
                 },
                 project: Some(".vscode/mcp.json"),
@@ -134,11 +138,11 @@ impl Client {
                 title: "Gemini CLI",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
-                url: "httpUrl",
+                url_key: "httpUrl",
                 restart_hint: "Restart Gemini CLI",
                 user: UserConfigFile {
-                    moved: Some(("GEMINI_CLI_HOME", ".gemini/settings.json")),
-                    below: BaseDirectory::Home,
+                    override_variable: Some(("GEMINI_CLI_HOME", ".gemini/settings.json")),
+                    base: BaseDirectory::Home,
                     path: ".gemini/settings.json",
                 },
                 project: Some(".gemini/settings.json"),
@@ -147,11 +151,11 @@ impl Client {
                 title: "Codex",
                 syntax: ConfigSyntax::Toml,
                 server_paths: &[&["mcp_servers"]],
-                url: "url",
+                url_key: "url",
                 restart_hint: "Restart Codex",
                 user: UserConfigFile {
-                    moved: Some(("CODEX_HOME", "config.toml")),
-                    below: BaseDirectory::Home,
+                    override_variable: Some(("CODEX_HOME", "config.toml")),
+                    base: BaseDirectory::Home,
                     path: ".codex/config.toml",
                 },
                 project: Some(".codex/config.toml"),
@@ -173,13 +177,13 @@ impl ClientProperties {
         let set = |name: &'static str| {
             variable(name).filter(|value| !value.is_empty()).map(PathBuf::from).ok_or(name)
         };
-        if let Some((name, path)) = self.user.moved
+        if let Some((name, path)) = self.user.override_variable
             && let Ok(directory) = set(name)
         {
             return Ok(directory.join(path));
         }
         let home = || set(if system == OperatingSystem::Windows { "USERPROFILE" } else { "HOME" });
-        let directory = match (&self.user.below, system) {
+        let directory = match (&self.user.base, system) {
             (BaseDirectory::Home, _) => home()?,
             (BaseDirectory::Settings, OperatingSystem::Windows) => set("APPDATA")?,
             (BaseDirectory::Settings, OperatingSystem::MacOs) => home()?.join("Library/Application Support"),

@@ -16,12 +16,12 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     /// The path as given.
-    pub(super) shown: PathBuf,
+    pub(super) display_path: PathBuf,
     /// The path with symbolic links resolved.
     path: PathBuf,
     bytes: Vec<u8>,
     metadata: Metadata,
-    mark: &'static str,
+    byte_order_mark: &'static str,
     pub(super) text: String,
     pub(super) entries: Vec<ServerEntry>,
 }
@@ -49,7 +49,7 @@ impl ConfigFile {
             text.strip_prefix(BYTE_ORDER_MARK).map_or(("", text), |text| (BYTE_ORDER_MARK, text));
         let text = text.to_owned();
         let entries = read_entries(&text, facts).map_err(|broken| position_error(&shown, &text, &broken))?;
-        Ok(Self { shown, path, bytes, metadata, mark, text, entries })
+        Ok(Self { display_path: shown, path, bytes, metadata, byte_order_mark: mark, text, entries })
     }
 
     /// Reads the servers of a new text of this file.
@@ -58,7 +58,7 @@ impl ConfigFile {
         text: &str,
         facts: &ClientProperties,
     ) -> Result<Vec<ServerEntry>, CommandError> {
-        read_entries(text, facts).map_err(|broken| position_error(&self.shown, text, &broken))
+        read_entries(text, facts).map_err(|broken| position_error(&self.display_path, text, &broken))
     }
 
     pub(super) fn backup_path(&self) -> PathBuf {
@@ -96,16 +96,16 @@ impl ConfigFile {
     }
 
     fn bytes_of(&self, text: &str) -> Vec<u8> {
-        format!("{}{text}", self.mark).into_bytes()
+        format!("{}{text}", self.byte_order_mark).into_bytes()
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), CommandError> {
         if self.metadata.permissions().readonly() {
-            return Err(CommandError::new(format!("`{}` is read-only", self.shown.display())));
+            return Err(CommandError::new(format!("`{}` is read-only", self.display_path.display())));
         }
         // Clients write their config files, too.
         if fs::read(&self.path).ok().as_deref() != Some(&self.bytes) {
-            let shown = self.shown.display();
+            let shown = self.display_path.display();
             return Err(CommandError::new(format!(
                 "`{shown}` was changed in the meantime; run the command again"
             )));
@@ -117,7 +117,7 @@ impl ConfigFile {
 
 impl ConfigBackup {
     pub(super) fn entry(&self, place: &[String]) -> Option<(&str, &ServerEntry)> {
-        let entry = self.entries.iter().find(|entry| entry.place == place)?;
+        let entry = self.entries.iter().find(|entry| entry.path == place)?;
         Some((&self.text, entry))
     }
 }
@@ -164,7 +164,7 @@ fn write_error(path: &Path, error: &io::Error) -> CommandError {
 fn position_error(path: &Path, text: &str, broken: &ConfigFileError) -> CommandError {
     let mut sources = SourceMap::default();
     let source = sources.add(path.display().to_string(), text);
-    let (line, column) = sources.get(source).map_or((1, 1), |source| source.position(broken.at));
+    let (line, column) = sources.get(source).map_or((1, 1), |source| source.position(broken.offset));
     CommandError::new(format!("{}:{line}:{column}: {}; nothing was written", path.display(), broken.message))
 }
 
@@ -180,7 +180,7 @@ mod tests {
         fs::write(&path, "{}").unwrap();
         let file = ConfigFile::open(path.clone(), Client::Cursor.properties()).unwrap();
         fs::write(&path, "{ }").unwrap();
-        let Err(CommandError::Trouble(message)) = file.replace("{\n}", "{}") else {
+        let Err(CommandError::Message(message)) = file.replace("{\n}", "{}") else {
             panic!("it was written")
         };
         assert!(message.contains("changed in the meantime"), "{message}");

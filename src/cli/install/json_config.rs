@@ -95,9 +95,9 @@ fn unique_members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>]
 
 fn parse_member(member: &ObjectProp<'_>) -> ParsedMember {
     let shape = match &member.value {
-        Value::StringLit(text) => MemberValue::Text(text.value.to_string()),
+        Value::StringLit(text) => MemberValue::String(text.value.to_string()),
         Value::Array(list) if list.elements.is_empty() => MemberValue::Empty,
-        Value::Array(list) => MemberValue::List(
+        Value::Array(list) => MemberValue::Array(
             list.elements
                 .iter()
                 .map(|element| (span(element), element.as_string_lit().map(|text| text.value.to_string())))
@@ -110,7 +110,7 @@ fn parse_member(member: &ObjectProp<'_>) -> ParsedMember {
         name: member.name.as_str().to_owned(),
         key: span(&member.name),
         span: span(&member.value),
-        shape,
+        kind: shape,
     }
 }
 

@@ -116,7 +116,7 @@ impl ClientArgs {
             let near = closest_match(unknown, known());
             let hint =
                 near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default();
-            let shown = file.shown.display();
+            let shown = file.display_path.display();
             return Err(CommandError::new(format!(
                 "`{shown}` has no server `{}`{hint}",
                 escape_controls(unknown)
@@ -161,7 +161,8 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
                 )
             }
             Standing::Installed { options: now, .. }
-                if now == options && entry.command.as_ref().is_some_and(|command| command.is == program) =>
+                if now == options
+                    && entry.command.as_ref().is_some_and(|command| command.value == program) =>
             {
                 ServerRow::unchanged(entry, "is already behind the gateway")
             }
@@ -173,11 +174,11 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         rows.push(row);
     }
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
-    let places: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.place.as_slice()).collect();
+    let places: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.path.as_slice()).collect();
     let bare = out.apply(changed.iter().map(|(entry, _)| *entry), &mut rows);
     let mut edits = Vec::new();
     for entry in file.parse_entries(&bare, facts)? {
-        let Some(at) = places.iter().position(|place| *place == entry.place) else { continue };
+        let Some(at) = places.iter().position(|place| *place == entry.path) else { continue };
         if let (Standing::NotInstalled(_), Some((_, options))) =
             (entry.gateway_status(&program), changed.get(at))
         {
@@ -246,11 +247,11 @@ impl GatewayRemoval<'_> {
         let text = &self.file.text;
         let mut edits = Vec::new();
         for entry in entries {
-            let before = self.backup.and_then(|backup| backup.entry(&entry.place));
+            let before = self.backup.and_then(|backup| backup.entry(&entry.path));
             match remove_gateway(text, entry, self.facts, before, self.program) {
                 Ok(more) => edits.extend(more),
                 Err(why) => {
-                    rows.retain(|row| row.place != entry.place);
+                    rows.retain(|row| row.path != entry.path);
                     rows.push(ServerRow::failed(entry, why));
                 }
             }

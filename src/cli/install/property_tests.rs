@@ -121,7 +121,7 @@ fn out(text: &str, facts: &ClientProperties, backup: Option<&str>) -> String {
         .iter()
         .flat_map(|entry| {
             let before = old.as_ref().and_then(|(backup, entries)| {
-                entries.iter().find(|old| old.place == entry.place).map(|old| (*backup, old))
+                entries.iter().find(|old| old.path == entry.path).map(|old| (*backup, old))
             });
             remove_gateway(text, entry, facts, before, PROGRAM).expect("nobody changed it")
         })
@@ -132,8 +132,8 @@ fn out(text: &str, facts: &ClientProperties, backup: Option<&str>) -> String {
 /// The command and arguments of each server, or its URL.
 fn starts(text: &str, facts: &ClientProperties) -> Vec<Vec<String>> {
     let words = |entry: &ServerEntry| {
-        let first = entry.command.as_ref().or(entry.url.as_ref()).map(|member| member.is.clone());
-        let args = entry.args.iter().flat_map(|args| args.is.iter().map(|text| text.is.clone()));
+        let first = entry.command.as_ref().or(entry.url.as_ref()).map(|member| member.value.clone());
+        let args = entry.args.iter().flat_map(|args| args.value.iter().map(|text| text.value.clone()));
         first.into_iter().chain(args).collect()
     };
     entries(text, facts).iter().map(words).collect()

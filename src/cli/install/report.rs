@@ -12,10 +12,10 @@ use crate::cli::output::{BOLD, DIM, Output, YELLOW, display_width, escape_line, 
 
 /// The result for one server.
 pub(super) struct ServerRow {
-    pub(super) place: Vec<String>,
+    pub(super) path: Vec<String>,
     title: String,
-    what: String,
-    end: RowStatus,
+    message: String,
+    status: RowStatus,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,8 @@ enum RowStatus {
 }
 
 impl ServerRow {
-    fn new(entry: &ServerEntry, what: impl Into<String>, end: RowStatus) -> Self {
-        Self { place: entry.place.clone(), title: entry.title(), what: what.into(), end }
+    fn new(entry: &ServerEntry, what: impl Into<String>, status: RowStatus) -> Self {
+        Self { path: entry.path.clone(), title: entry.title(), message: what.into(), status }
     }
 
     pub(super) fn done(entry: &ServerEntry, what: impl Into<String>) -> Self {
@@ -53,12 +53,12 @@ pub(super) struct InstallReport<'f> {
 impl InstallReport<'_> {
     /// Prints the rows, or with `--dry-run` the diff to the text that would be written.
     pub(super) fn write_rows(&self, text: &str, output: &mut Output) -> Result<(), CommandError> {
-        let name = self.file.shown.display().to_string();
+        let name = self.file.display_path.display().to_string();
         if self.dry_run {
             write_diff(&name, &self.file.text, text, output)?;
             output.flush()?;
-            for row in self.rows.iter().filter(|row| row.end == RowStatus::Failed) {
-                print_warning(format!("{}: {}", row.title, row.what));
+            for row in self.rows.iter().filter(|row| row.status == RowStatus::Failed) {
+                print_warning(format!("{}: {}", row.title, row.message));
             }
             return Ok(());
         }
@@ -70,8 +70,8 @@ impl InstallReport<'_> {
         let longest = titles.iter().map(|title| display_width(title)).max().unwrap_or(0);
         for (row, title) in self.rows.iter().zip(&titles) {
             let space = " ".repeat(longest - display_width(title));
-            let what = escape_line(&row.what);
-            let what = match row.end {
+            let what = escape_line(&row.message);
+            let what = match row.status {
                 RowStatus::Done => what,
                 RowStatus::Unchanged => output.paint(DIM, &what).into_owned().into(),
                 RowStatus::Failed => output.paint(YELLOW, &what).into_owned().into(),
@@ -99,12 +99,12 @@ impl InstallReport<'_> {
     /// The exit status. With `some`, a file without servers is a failure.
     pub(super) fn exit(&self, some: bool) -> ExitStatus {
         if some && self.rows.is_empty() {
-            print_warning(format!("`{}` has no servers", self.file.shown.display()));
-            return ExitStatus::Fails;
+            print_warning(format!("`{}` has no servers", self.file.display_path.display()));
+            return ExitStatus::Failure;
         }
-        match self.rows.iter().any(|row| row.end == RowStatus::Failed) {
-            true => ExitStatus::Fails,
-            false => ExitStatus::Done,
+        match self.rows.iter().any(|row| row.status == RowStatus::Failed) {
+            true => ExitStatus::Failure,
+            false => ExitStatus::Success,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::mcp::HttpSpec;
 #[derive(Debug)]
 pub(super) struct ServerEntry {
     /// The key path of the entry; the last key is the server's name.
-    pub(super) place: Vec<String>,
+    pub(super) path: Vec<String>,
     /// Whether its members are separated by commas, and not by line breaks.
     pub(super) is_comma_separated: bool,
     pub(super) command: Option<EntryMember<String>>,
@@ -29,14 +29,14 @@ pub(super) struct ServerEntry {
 pub(super) struct EntryMember<T> {
     pub(super) key: Range<usize>,
     pub(super) span: Range<usize>,
-    pub(super) is: T,
+    pub(super) value: T,
 }
 
 /// A string in an array.
 #[derive(Debug)]
 pub(super) struct StringValue {
     pub(super) span: Range<usize>,
-    pub(super) is: String,
+    pub(super) value: String,
 }
 
 /// A member as parsed.
@@ -44,14 +44,14 @@ pub(super) struct ParsedMember {
     pub(super) name: String,
     pub(super) key: Range<usize>,
     pub(super) span: Range<usize>,
-    pub(super) shape: MemberValue,
+    pub(super) kind: MemberValue,
 }
 
 /// The kind of a member's value, as far as it matters.
 pub(super) enum MemberValue {
-    Text(String),
+    String(String),
     /// Elements that are not strings are `None`.
-    List(Vec<(Range<usize>, Option<String>)>),
+    Array(Vec<(Range<usize>, Option<String>)>),
     Empty,
     Other,
 }
@@ -59,13 +59,13 @@ pub(super) enum MemberValue {
 /// Why a file can't be used, with the position.
 #[derive(Debug)]
 pub(super) struct ConfigFileError {
-    pub(super) at: usize,
+    pub(super) offset: usize,
     pub(super) message: String,
 }
 
 impl ConfigFileError {
-    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into() }
+    pub(super) fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { offset, message: message.into() }
     }
 }
 
@@ -123,7 +123,7 @@ impl ServerEntry {
         facts: &ClientProperties,
     ) -> Result<Self, ConfigFileError> {
         let mut entry = Self {
-            place,
+            path: place,
             is_comma_separated,
             command: None,
             args: None,
@@ -133,7 +133,7 @@ impl ServerEntry {
             is_sse: false,
         };
         let mut known: Vec<String> = Vec::new();
-        for ParsedMember { name, key, span, shape } in found {
+        for ParsedMember { name, key, span, kind: shape } in found {
             if known.contains(&name) {
                 return Err(ConfigFileError::new(
                     key.start,
@@ -142,27 +142,31 @@ impl ServerEntry {
             }
             let start = span.start;
             match (name.as_str(), shape) {
-                ("command", MemberValue::Text(is)) => entry.command = Some(EntryMember { key, span, is }),
-                ("url" | "httpUrl", MemberValue::Text(is)) => {
+                ("command", MemberValue::String(is)) => {
+                    entry.command = Some(EntryMember { key, span, value: is })
+                }
+                ("url" | "httpUrl", MemberValue::String(is)) => {
                     if entry.url.is_some() {
                         let message = format!("`{}` has two URLs; remove one", entry.name());
                         return Err(ConfigFileError::new(key.start, message));
                     }
-                    entry.is_sse = name != facts.url;
-                    entry.url = Some(EntryMember { key, span, is });
+                    entry.is_sse = name != facts.url_key;
+                    entry.url = Some(EntryMember { key, span, value: is });
                 }
-                ("type", MemberValue::Text(is)) => entry.kind = Some(EntryMember { key, span, is }),
-                ("args", MemberValue::List(list)) => {
+                ("type", MemberValue::String(is)) => entry.kind = Some(EntryMember { key, span, value: is }),
+                ("args", MemberValue::Array(list)) => {
                     let texts = list.into_iter().map(|(span, text)| match text {
-                        Some(is) => Ok(StringValue { span, is }),
+                        Some(is) => Ok(StringValue { span, value: is }),
                         None => Err(ConfigFileError::new(
                             span.start,
                             format!("the elements of `args` of `{}` must be strings", entry.name()),
                         )),
                     });
-                    entry.args = Some(EntryMember { key, span, is: texts.collect::<Result<_, _>>()? });
+                    entry.args = Some(EntryMember { key, span, value: texts.collect::<Result<_, _>>()? });
                 }
-                ("args", MemberValue::Empty) => entry.args = Some(EntryMember { key, span, is: Vec::new() }),
+                ("args", MemberValue::Empty) => {
+                    entry.args = Some(EntryMember { key, span, value: Vec::new() })
+                }
                 ("args", _) => {
                     let message = format!("`args` of `{}` must be an array of strings", entry.name());
                     return Err(ConfigFileError::new(start, message));
@@ -181,7 +185,7 @@ impl ServerEntry {
             known.push(name);
         }
         if let Some(kind) = &entry.kind {
-            entry.is_sse = match kind.is.as_str() {
+            entry.is_sse = match kind.value.as_str() {
                 "sse" => true,
                 "http" => false,
                 _ => entry.is_sse,
@@ -191,12 +195,12 @@ impl ServerEntry {
     }
 
     pub(super) fn name(&self) -> &str {
-        self.place.last().map_or("", String::as_str)
+        self.path.last().map_or("", String::as_str)
     }
 
     /// The name, with the project directory for servers of one project, to distinguish servers of the same name.
     pub(super) fn title(&self) -> String {
-        match self.place.as_slice() {
+        match self.path.as_slice() {
             [projects, directory, ..] if projects == "projects" => format!("{} ({directory})", self.name()),
             _ => self.name().to_owned(),
         }
@@ -218,13 +222,13 @@ impl ServerEntry {
     /// Whether the server is behind the gateway; `program` is the path of this executable.
     pub(super) fn gateway_status(&self, program: &str) -> Standing {
         match (&self.command, &self.url) {
-            (Some(command), None) if is_callgate(&command.is, program) => {
+            (Some(command), None) if is_callgate(&command.value, program) => {
                 installed_status(self.args.as_ref())
             }
             (Some(command), None) => {
-                Standing::NotInstalled(ServerTarget::Command { command: command.is.clone() })
+                Standing::NotInstalled(ServerTarget::Command { command: command.value.clone() })
             }
-            (None, Some(url)) => self.remote_status(&url.is),
+            (None, Some(url)) => self.remote_status(&url.value),
             (Some(_), Some(_)) => {
                 Standing::Unsupported("it has a command and a URL; remove one of them".to_owned())
             }
@@ -261,7 +265,7 @@ fn is_callgate(command: &str, program: &str) -> bool {
 }
 
 fn installed_status(args: Option<&EntryMember<Vec<StringValue>>>) -> Standing {
-    let words: Vec<&str> = args.iter().flat_map(|args| &args.is).map(|text| text.is.as_str()).collect();
+    let words: Vec<&str> = args.iter().flat_map(|args| &args.value).map(|text| text.value.as_str()).collect();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let [subcommand, rest @ ..] = words.as_slice() else { return Standing::Custom };
     if *subcommand != "proxy" {

@@ -53,7 +53,7 @@ pub(super) fn add_gateway(
                 replaced.push_str(&member_separator(text, entry, facts, command.key.start));
                 replaced.push_str(&format_member(facts, "args", &list(&words)));
             }
-            Some(args) => match args.is.first() {
+            Some(args) => match args.value.first() {
                 None => edits.push(TextEdit::new(args.span.start + 1..args.span.start + 1, words.join(", "))),
                 Some(first) => {
                     let between = element_separator(text, args, first);
@@ -100,7 +100,7 @@ pub(super) fn remove_gateway(
         && matches!(before.gateway_status(program), Standing::NotInstalled(_))
     {
         let core = before.editable_range();
-        let mut edits = add_gateway(old, before, facts, &command.is, &options);
+        let mut edits = add_gateway(old, before, facts, &command.value, &options);
         for edit in &mut edits {
             edit.span = edit.span.start - core.start..edit.span.end - core.start;
         }
@@ -110,11 +110,11 @@ pub(super) fn remove_gateway(
         }
     }
     // `proxy`, the options, and `--` or `--upstream`.
-    let own = args.is.get(options.len() + 2).map(|text| text.span.clone()).unwrap_or_default();
+    let own = args.value.get(options.len() + 2).map(|text| text.span.clone()).unwrap_or_default();
     let own = slice(text, own);
     match origin {
         ServerTarget::Command { .. } => {
-            let taken = match (args.is.first(), args.is.get(options.len() + 3)) {
+            let taken = match (args.value.first(), args.value.get(options.len() + 3)) {
                 (Some(first), Some(next)) => TextEdit::new(first.span.start..next.span.start, ""),
                 _ => TextEdit::new(args.span.clone(), "[]"),
             };
@@ -125,11 +125,13 @@ pub(super) fn remove_gateway(
             if !matches!(between, Some("" | ",")) {
                 return Err(format!(
                     "it was changed since `callgate install`; set `{}` to `{url}` by hand",
-                    facts.url
+                    facts.url_key
                 ));
             }
-            let mut edits =
-                vec![TextEdit::new(command.key.start..args.span.end, format_member(facts, facts.url, own))];
+            let mut edits = vec![TextEdit::new(
+                command.key.start..args.span.end,
+                format_member(facts, facts.url_key, own),
+            )];
             if let Some(kind) = &entry.kind {
                 edits.push(TextEdit::new(kind.span.clone(), quote("http")));
             }
@@ -171,7 +173,7 @@ fn member_separator(text: &str, entry: &ServerEntry, facts: &ClientProperties, k
 
 /// The separator between a new element and the first one: the same as between the first and the second.
 fn element_separator(text: &str, args: &EntryMember<Vec<StringValue>>, first: &StringValue) -> String {
-    if let Some(second) = args.is.get(1) {
+    if let Some(second) = args.value.get(1) {
         let between = slice(text, first.span.end..second.span.start);
         if between.trim() == "," {
             return between.to_owned();

@@ -51,9 +51,9 @@ fn members(table: &dyn TableLike) -> impl Iterator<Item = (&Key, &Item)> {
 
 fn parse_member(key: &Key, item: &Item) -> ParsedMember {
     let shape = match item {
-        Item::Value(Value::String(text)) => MemberValue::Text(text.value().clone()),
+        Item::Value(Value::String(text)) => MemberValue::String(text.value().clone()),
         Item::Value(Value::Array(list)) if list.is_empty() => MemberValue::Empty,
-        Item::Value(Value::Array(list)) => MemberValue::List(
+        Item::Value(Value::Array(list)) => MemberValue::Array(
             list.iter()
                 .map(|value| (value.span().unwrap_or_default(), value.as_str().map(str::to_owned)))
                 .collect(),
@@ -61,7 +61,7 @@ fn parse_member(key: &Key, item: &Item) -> ParsedMember {
         item if item.as_table_like().is_some_and(TableLike::is_empty) => MemberValue::Empty,
         _ => MemberValue::Other,
     };
-    ParsedMember { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), shape }
+    ParsedMember { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), kind: shape }
 }
 
 /// The range of a parsed item; empty for a table spread over the file, which has none and is not edited.

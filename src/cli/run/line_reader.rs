@@ -31,7 +31,7 @@ impl JsonLinesReader {
     /// Opens a file, or stdin for `-`.
     pub(in crate::cli) fn open(path: &Path) -> Result<Self, CommandError> {
         let unreadable =
-            |problem: String| CommandError::Trouble(format!("`{}` can't be read: {problem}", path.display()));
+            |problem: String| CommandError::Message(format!("`{}` can't be read: {problem}", path.display()));
         let (name, reader): (_, Box<dyn Read>) = if path == Path::new("-") {
             ("stdin".to_owned(), Box::new(io::stdin()))
         } else if path.is_dir() {
@@ -84,7 +84,7 @@ impl JsonLinesReader {
                 Ok(buffer) => buffer,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    return Err(CommandError::Trouble(format!("`{}` can't be read: {error}", self.name)));
+                    return Err(CommandError::Message(format!("`{}` can't be read: {error}", self.name)));
                 }
             };
             if buffer.is_empty() {

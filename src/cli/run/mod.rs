@@ -123,9 +123,9 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         arguments.state.as_deref().map(|url| OpenStateStore::open_or_new(url, &runtime)).transpose()?;
     let mut engine = Engine::builder(chains.clone()).tools(tools);
     let keeping = match (&state, arguments.resume) {
-        (None, _) => SessionPersistence::Nowhere,
+        (None, _) => SessionPersistence::Off,
         (Some(_), false) => SessionPersistence::NewSessions,
-        (Some(_), true) => SessionPersistence::Resumed,
+        (Some(_), true) => SessionPersistence::Resume,
     };
     engine = match state {
         Some(OpenStateStore { store, keys, .. }) => engine.store(store).keys(keys),
@@ -140,7 +140,7 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     };
     let mut seen = OutcomeHandler {
         fail_on: &arguments.fail_on,
-        failing: false,
+        has_failed: false,
         progress: Progress::new("calls", output.width.is_none()),
     };
     let mut sessions = OpenSessions::new(engine.clone(), runtime, keeping);
@@ -150,7 +150,7 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
             Ok(Some(line)) => line,
             Ok(None) => break Ok(()),
             // Calls read before the error are still completed.
-            Err(stop @ CommandError::Trouble(_)) => break Err(stop),
+            Err(stop @ CommandError::Message(_)) => break Err(stop),
             Err(stop) => return Err(stop),
         };
         match line.text.and_then(|text| parse_record(text, line.number, &context)) {
@@ -159,45 +159,45 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
                     break Err(stop);
                 }
                 sessions
-                    .add_call(record, line.bytes, &mut |outcome| seen.show(&outcome, &mut report, output))?
+                    .add_call(record, line.bytes, &mut |outcome| seen.handle(&outcome, &mut report, output))?
             }
             Err(problem) => {
                 unreadable_lines = true;
                 let number = line.number;
                 print_error(format!("{}:{number}: {problem}", lines.name()));
                 let outcome = invalid_line_outcome(number, &problem, engine.revision());
-                seen.show(&outcome, &mut report, output)?;
+                seen.handle(&outcome, &mut report, output)?;
             }
         }
     };
-    sessions.finish(&mut |outcome| seen.show(&outcome, &mut report, output))?;
+    sessions.finish(&mut |outcome| seen.handle(&outcome, &mut report, output))?;
     seen.progress.clear();
     if ended.is_ok() || sessions.opened_count() > 0 {
         report.finish(sessions.opened_count(), output)?;
     }
     ended?;
-    Ok(match (unreadable_lines, seen.failing) {
-        (true, _) => ExitStatus::Trouble,
-        (false, true) => ExitStatus::Fails,
-        (false, false) => ExitStatus::Done,
+    Ok(match (unreadable_lines, seen.has_failed) {
+        (true, _) => ExitStatus::Error,
+        (false, true) => ExitStatus::Failure,
+        (false, false) => ExitStatus::Success,
     })
 }
 
 /// Handles every outcome: `--fail-on`, progress and the report.
 struct OutcomeHandler<'a> {
     fail_on: &'a [OutcomeKind],
-    failing: bool,
+    has_failed: bool,
     progress: Progress,
 }
 
 impl OutcomeHandler<'_> {
-    fn show(
+    fn handle(
         &mut self,
         outcome: &Outcome,
         report: &mut RunReport,
         output: &mut Output,
     ) -> Result<(), CommandError> {
-        self.failing |= self.fail_on.contains(&outcome.outcome);
+        self.has_failed |= self.fail_on.contains(&outcome.outcome);
         self.progress.increment();
         report.add(outcome, output)
     }

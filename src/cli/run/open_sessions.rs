@@ -27,11 +27,11 @@ const DEFAULT_SESSION: &str = "default";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum SessionPersistence {
     /// Not at all: they end with the run.
-    Nowhere,
+    Off,
     /// In a state store; each session must be new.
     NewSessions,
     /// In a state store; known sessions are resumed.
-    Resumed,
+    Resume,
 }
 
 /// Receives outcomes.
@@ -41,7 +41,7 @@ type OutcomeSink<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), CommandError>;
 pub(in crate::cli) struct OpenSessions {
     engine: Engine,
     runtime: Runtime,
-    keeping: SessionPersistence,
+    persistence: SessionPersistence,
     /// Persisted sessions that this run has closed.
     closed: HashSet<String>,
     /// By name; calls without one share a session.
@@ -57,18 +57,18 @@ pub(in crate::cli) struct OpenSessions {
 
 struct OpenSession {
     session: Session,
-    heard: u64,
+    last_used: u64,
     /// Calls of an incomplete round.
     round: Vec<CallRecord>,
     round_bytes: usize,
 }
 
 impl OpenSessions {
-    pub(in crate::cli) fn new(engine: Engine, runtime: Runtime, keeping: SessionPersistence) -> Self {
+    pub(in crate::cli) fn new(engine: Engine, runtime: Runtime, persistence: SessionPersistence) -> Self {
         Self {
             engine,
             runtime,
-            keeping,
+            persistence,
             closed: HashSet::new(),
             open: HashMap::new(),
             by_last_use: BTreeMap::new(),
@@ -86,7 +86,7 @@ impl OpenSessions {
     /// If the state store already has the session and sessions are not resumed, or if it can't be read. None of the session's calls
     /// may be run then.
     pub(in crate::cli) fn prepare_session(&mut self, record: &mut CallRecord) -> Result<(), CommandError> {
-        if self.keeping == SessionPersistence::Nowhere {
+        if self.persistence == SessionPersistence::Off {
             return Ok(());
         }
         let name = record.session.get_or_insert_with(|| DEFAULT_SESSION.to_owned()).clone();
@@ -98,7 +98,7 @@ impl OpenSessions {
             .runtime
             .block_on(session.begin_recorded())
             .map_err(|error| CommandError::new(error.to_string()))?;
-        match is_new || self.keeping == SessionPersistence::Resumed {
+        match is_new || self.persistence == SessionPersistence::Resume {
             true => Ok(()),
             false => Err(CommandError::new(format!(
                 "the session `{}` is already in the state store; add `--resume` to resume it, or use another state store; none of \
@@ -161,8 +161,8 @@ impl OpenSessions {
         self.now += 1;
         let open = match self.open.remove(name) {
             Some(open) => {
-                self.by_last_use.remove(&open.heard);
-                OpenSession { heard: self.now, ..open }
+                self.by_last_use.remove(&open.last_used);
+                OpenSession { last_used: self.now, ..open }
             }
             None => {
                 if self.open.len() >= MAX_OPEN_SESSIONS {
@@ -171,9 +171,9 @@ impl OpenSessions {
                         print_warning(format!(
                             "more than {} sessions are open at once: those idle for longest are closed, and a later call of one {}",
                             group_digits(MAX_OPEN_SESSIONS),
-                            match self.keeping {
-                                SessionPersistence::Nowhere => "begins a new, empty session",
-                                SessionPersistence::NewSessions | SessionPersistence::Resumed => "resumes it",
+                            match self.persistence {
+                                SessionPersistence::Off => "begins a new, empty session",
+                                SessionPersistence::NewSessions | SessionPersistence::Resume => "resumes it",
                             }
                         ));
                     }
@@ -184,12 +184,12 @@ impl OpenSessions {
                     Some(name) => self.engine.session().with_name(name),
                     None => self.engine.session(),
                 };
-                let session = if self.keeping == SessionPersistence::Nowhere {
+                let session = if self.persistence == SessionPersistence::Off {
                     session
                 } else {
                     session.with_call_recording()
                 };
-                OpenSession { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
+                OpenSession { session, last_used: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };
         self.by_last_use.insert(self.now, name.clone());
@@ -201,7 +201,7 @@ impl OpenSessions {
         let Some((_, name)) = self.by_last_use.pop_first() else { return Ok(false) };
         if let Some(mut open) = self.open.remove(&name) {
             self.run_round(&mut open, show)?;
-            if self.keeping != SessionPersistence::Nowhere {
+            if self.persistence != SessionPersistence::Off {
                 self.closed.extend(name);
             }
         }

@@ -8,13 +8,13 @@ use crate::json::Value;
 
 /// Replays the recorded results of one round's calls.
 pub(super) struct RecordedExecutor {
-    answers: Mutex<Vec<RecordedCall>>,
+    recordings: Mutex<Vec<RecordedCall>>,
 }
 
 struct RecordedCall {
     call: ToolCall,
     recorded: Option<RecordedResult>,
-    played: bool,
+    is_replayed: bool,
 }
 
 impl RecordedExecutor {
@@ -24,22 +24,22 @@ impl RecordedExecutor {
         let answers = round.into_iter().map(|record| RecordedCall {
             call: record.call,
             recorded: record.recorded,
-            played: false,
+            is_replayed: false,
         });
-        (calls, Self { answers: Mutex::new(answers.collect()) })
+        (calls, Self { recordings: Mutex::new(answers.collect()) })
     }
 
     /// Returns the recorded result of a call. Ids repeat in real histories: of several calls with one id, those not replayed yet come
     /// first, then those with the same arguments, then the first. If the tool is called again for one call, it returns the same result.
     fn replay(&self, call: &ToolCall) -> Option<RecordedResult> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.recordings.lock().unwrap_or_else(PoisonError::into_inner);
         let meant = answers.iter_mut().filter(|recording| {
             let other = &recording.call;
             other.id == call.id && other.tool == call.tool && other.server == call.server
         });
         let recording =
-            meant.min_by_key(|recording| (recording.played, recording.call.input != call.input))?;
-        recording.played = true;
+            meant.min_by_key(|recording| (recording.is_replayed, recording.call.input != call.input))?;
+        recording.is_replayed = true;
         recording.recorded.clone()
     }
 }

@@ -23,7 +23,7 @@ pub(super) enum RunReport {
 /// A table that is written row by row.
 pub(super) struct OutcomeTable {
     layout: Option<TableLayout>,
-    waiting: Vec<OutcomeRow>,
+    buffered_rows: Vec<OutcomeRow>,
     longest_policy: usize,
     summary: RunSummary,
 }
@@ -38,7 +38,7 @@ impl RunReport {
         let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
         Self::Text(Box::new(OutcomeTable {
             layout: None,
-            waiting: Vec::new(),
+            buffered_rows: Vec::new(),
             longest_policy: ids.max().unwrap_or(0),
             summary: RunSummary::new(state),
         }))
@@ -83,24 +83,24 @@ impl OutcomeTable {
             // The first row of a second session: from here on, the table has a column for sessions.
             Some(_) => {
                 self.layout = None;
-                self.waiting.push(row);
+                self.buffered_rows.push(row);
                 Ok(())
             }
             None => {
-                self.waiting.push(row);
-                if self.waiting.len() >= MAX_BUFFERED_ROWS { self.flush(output) } else { Ok(()) }
+                self.buffered_rows.push(row);
+                if self.buffered_rows.len() >= MAX_BUFFERED_ROWS { self.flush(output) } else { Ok(()) }
             }
         }
     }
 
     fn flush(&mut self, output: &mut Output) -> Result<(), CommandError> {
-        if self.waiting.is_empty() {
+        if self.buffered_rows.is_empty() {
             return Ok(());
         }
         let several = self.summary.has_several_sessions();
-        let layout = TableLayout::from_rows(&self.waiting, several, self.longest_policy, output.width);
+        let layout = TableLayout::from_rows(&self.buffered_rows, several, self.longest_policy, output.width);
         layout.write_head(output)?;
-        for row in self.waiting.drain(..) {
+        for row in self.buffered_rows.drain(..) {
             layout.write(&row, output)?;
         }
         self.layout = Some(layout);

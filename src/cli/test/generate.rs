@@ -52,7 +52,7 @@ pub(super) fn generate(
     }
     output.flush()?;
     print_summary(&generated, arguments);
-    Ok(ExitStatus::Done)
+    Ok(ExitStatus::Success)
 }
 
 fn check_output(path: &Path) -> Result<(), CommandError> {

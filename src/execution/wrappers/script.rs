@@ -306,7 +306,7 @@ impl Script<'_> {
 
     /// The script ended with an error: one that it passes on, or its own.
     fn threw(self, thrown: ScriptException, mut origins: Vec<Origin>) -> WrapResult {
-        let ScriptException { message, kind, from } = thrown;
+        let ScriptException { message, kind, journal_entry: from } = thrown;
         match from.filter(|index| *index < origins.len()).map(|index| origins.swap_remove(index)) {
             Some(Origin::Error { error, source }) => {
                 Ok(CallResponse { result: Err(error), source, dry: false })
@@ -331,7 +331,7 @@ impl Script<'_> {
         let id = &self.by.policy.id;
         let message =
             format!("the script of `{id}` failed {when}: {}", self.around.describe_failure(failure));
-        let is_cut_short = failure.mismatch || failure.limit;
+        let is_cut_short = failure.is_mismatch || failure.is_limit;
         let kind = if is_cut_short && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
         let code = match work_limit::is_exceeded() {
             true => reason_code::WORK_EXCEEDED,

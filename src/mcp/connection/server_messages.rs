@@ -1,67 +1,48 @@
 //! Handles messages from servers: responses, requests to the client, and notifications.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use tokio::sync::mpsc;
 
-use super::{
-    ClientConnection, ClientResponseReceiver, ConnectedServer, ResponseProcessing, ServerResponseReceiver,
-    locked,
-};
-use crate::mcp::client_sender::ClientSender;
-use crate::mcp::http_headers::META_SUBSCRIPTION;
+use super::ClientConnection;
+use super::upstream::{EventStream, ResponseProcessing, ServerResponseReceiver, Upstream};
 use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
-use crate::mcp::upstream_server::{ConnectionClosed, UpstreamEvent};
+use crate::mcp::upstream_server::{UpstreamError, UpstreamEvent};
 use crate::mcp::{approval_channels, method, tasks, tool_list};
 use crate::safe_text::escape_controls;
 
 impl ClientConnection {
-    pub(super) async fn handle_server_event(
-        self: &Arc<Self>,
-        index: usize,
-        generation: u64,
-        said: UpstreamEvent,
-    ) {
-        let Some(server) = self.servers.get(index) else { return };
-        match said {
+    async fn handle_server_event(&self, upstream: &Upstream, generation: u64, event: UpstreamEvent) {
+        match event {
             UpstreamEvent::Malformed { why, answers } => {
-                self.log_server(index, &format!("it sent a malformed message: {why}"));
+                upstream.log(&format!("it sent a malformed message: {why}"));
                 for id in answers {
                     // A truncated line may contain an id without a pending request.
-                    if !locked(&server.awaiting).contains_key(&id) {
+                    if !upstream.has_pending(&id) {
                         continue;
                     }
                     let message = "the server's response is malformed";
-                    let answer =
+                    let response =
                         JsonRpcMessage::error_response(Some(&id), code::INTERNAL_ERROR, message, None);
-                    self.handle_server_response(index, server, answer, &id).await;
+                    self.handle_server_response(upstream, response, &id).await;
                 }
             }
-            UpstreamEvent::Trouble(why) => self.log_server(index, &escape_controls(&why)),
-            UpstreamEvent::Gone(ConnectionClosed(why)) => {
-                self.handle_lost_connection(index, generation, &why).await
+            UpstreamEvent::Problem(why) => upstream.log(&escape_controls(&why)),
+            UpstreamEvent::Closed(UpstreamError(why)) => {
+                upstream.handle_lost_connection(generation, &why).await;
             }
-            UpstreamEvent::Frame { frame, about } => {
-                server.has_timed_out.store(false, Ordering::Relaxed);
-                match frame.kind().clone() {
-                    MessageKind::Response(id) => self.handle_server_response(index, server, frame, &id).await,
+            UpstreamEvent::Message { message, about } => {
+                upstream.record_activity();
+                match message.kind().clone() {
+                    MessageKind::Response(id) => self.handle_server_response(upstream, message, &id).await,
                     MessageKind::Request(id) => {
-                        self.handle_server_request(index, frame, id, about.as_ref()).await
+                        self.handle_server_request(upstream, message, id, about.as_ref()).await;
                     }
                     MessageKind::Notification => {
-                        if frame.method() == method::TOOLS_CHANGED {
-                            server.tools.invalidate();
-                        }
-                        let outlet = self.select_sender(&frame, about.as_ref());
-                        let frame = match tasks::task_id(&frame) {
-                            Some(task) => tasks::redact(self, &task, frame),
-                            None => frame,
-                        };
-                        outlet.send(frame).await;
+                        self.handle_server_notification(upstream, message, about.as_ref()).await;
                     }
                     MessageKind::UnidentifiedError => {
-                        let name = &server.spec.name;
+                        let name = upstream.name();
                         self.gateway.log(&format!("the server `{name}` could not parse a message"));
                     }
                 }
@@ -69,97 +50,85 @@ impl ClientConnection {
         }
     }
 
-    pub(super) async fn handle_server_response(
-        self: &Arc<Self>,
-        index: usize,
-        server: &ConnectedServer,
-        frame: JsonRpcMessage,
-        id: &RequestId,
-    ) {
-        let waits = locked(&server.awaiting).remove(id).map(|(_, waits)| waits);
-        match waits {
+    async fn handle_server_response(&self, upstream: &Upstream, message: JsonRpcMessage, id: &RequestId) {
+        match upstream.take_response_receiver(id) {
             None => {
-                let name = &server.spec.name;
+                let name = upstream.name();
                 self.gateway.log(&format!("the server `{name}` sent a response to an unknown request"));
             }
-            Some(ServerResponseReceiver::Gateway(tell)) => {
-                let _ = tell.send(frame);
+            Some(ServerResponseReceiver::Gateway(receiver)) => {
+                let _ = receiver.send(message);
                 // Messages that follow from this response go before the server's next message.
                 tokio::task::yield_now().await;
             }
-            Some(ServerResponseReceiver::Client { id, outlet, then }) => {
-                let frame = match then {
-                    ResponseProcessing::Nothing => frame,
-                    ResponseProcessing::Handshake => tool_list::declare_list_changed(self, frame),
-                    ResponseProcessing::FilterTools => tool_list::filter_tools(self, index, frame),
-                    ResponseProcessing::RedactTask(task) => tasks::redact(self, &task, frame),
+            Some(ServerResponseReceiver::Client { id, sender, then }) => {
+                let message = match then {
+                    ResponseProcessing::Forward => message,
+                    ResponseProcessing::Handshake => tool_list::declare_list_changed(&self.gateway, message),
+                    ResponseProcessing::FilterTools => tool_list::filter_tools(self, upstream, message),
+                    ResponseProcessing::RedactTask(task) => self.redact_task(&task, message),
                 };
-                self.respond(&id, &outlet, frame).await;
+                self.requests.respond(&id, &sender, message).await;
             }
         }
     }
 
-    pub(super) async fn handle_server_request(
+    async fn handle_server_request(
         &self,
-        index: usize,
-        frame: JsonRpcMessage,
+        upstream: &Upstream,
+        message: JsonRpcMessage,
         id: RequestId,
         about: Option<&RequestId>,
     ) {
-        if frame.method() == method::ELICIT
-            && frame.param("message").is_some_and(approval_channels::imitates_callgate)
+        if message.method() == method::ELICIT
+            && message.param("message").is_some_and(approval_channels::imitates_callgate)
         {
             // Only the gateway may ask in its own name.
-            self.log_server(
-                index,
-                "it imitates an approval request of Callgate; the request is not forwarded",
-            );
-            let message = "a request that mentions Callgate is not forwarded";
-            let _ = self
-                .send(index, JsonRpcMessage::error_response(Some(&id), code::INVALID_REQUEST, message, None))
+            upstream.log("it imitates an approval request of Callgate; the request is not forwarded");
+            let why = "a request that mentions Callgate is not forwarded";
+            let _ = upstream
+                .send(JsonRpcMessage::error_response(Some(&id), code::INVALID_REQUEST, why, None))
                 .await;
             return;
         }
-        let outlet = self.select_sender(&frame, about);
-        let asked_as = {
-            let mut asking = locked(&self.asking);
-            let free = if asking.contains_key(&id) { self.new_id() } else { id.clone() };
-            asking.insert(free.clone(), ClientResponseReceiver::Server(index, id));
-            free
-        };
-        outlet.send(frame.with_id(&asked_as)).await;
+        let sender = self.requests.select_sender(&message, about, &self.general_sender);
+        let sent_as = self.requests.add_server_request(upstream.index(), &id);
+        sender.send(message.with_id(&sent_as)).await;
     }
 
-    /// Selects the queue for a server's message: that of the request it belongs to, by its transport, progress token or subscription; else
-    /// the general queue; or, if the client does not read that, the queue of the only pending request.
-    pub(super) fn select_sender(&self, frame: &JsonRpcMessage, about: Option<&RequestId>) -> ClientSender {
-        let asked = locked(&self.asked);
-        let token = frame.param("progressToken").and_then(RequestId::from_value);
-        let by_token =
-            token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
-        let subscription = frame.meta(META_SUBSCRIPTION).and_then(RequestId::from_value);
-        let by_request = || {
-            let about = about.or(subscription.as_ref())?;
-            asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
+    async fn handle_server_notification(
+        &self,
+        upstream: &Upstream,
+        message: JsonRpcMessage,
+        about: Option<&RequestId>,
+    ) {
+        if message.method() == method::TOOLS_CHANGED {
+            upstream.tools().invalidate();
+        }
+        let sender = self.requests.select_sender(&message, about, &self.general_sender);
+        let message = match tasks::task_id(&message) {
+            Some(task) => self.redact_task(&task, message),
+            None => message,
         };
-        let the_only = || match asked.len() {
-            1 if self.general.is_closed() => asked.values().next(),
-            _ => None,
-        };
-        let found = by_token.or_else(by_request).or_else(the_only);
-        found.map_or_else(|| self.general.clone(), |asked| asked.outlet.clone())
+        sender.send(message).await;
+    }
+}
+
+/// Handles the events of each new connection to a server, in a task of its own, until the client's connection is closed.
+pub(super) async fn handle_event_streams(
+    connection: Weak<ClientConnection>,
+    mut streams: mpsc::UnboundedReceiver<EventStream>,
+) {
+    while let Some(stream) = streams.recv().await {
+        tokio::spawn(handle_events(Weak::clone(&connection), stream));
     }
 }
 
 /// Handles a server's events until its connection or the client's is closed.
-pub(super) async fn handle_events(
-    link: Weak<ClientConnection>,
-    index: usize,
-    generation: u64,
-    mut heard: mpsc::Receiver<UpstreamEvent>,
-) {
-    while let Some(said) = heard.recv().await {
-        let Some(link) = link.upgrade() else { return };
-        link.handle_server_event(index, generation, said).await;
+async fn handle_events(connection: Weak<ClientConnection>, mut stream: EventStream) {
+    while let Some(event) = stream.events.recv().await {
+        let Some(connection) = Weak::upgrade(&connection) else { return };
+        let Some(upstream) = connection.upstreams.as_slice().get(stream.server) else { return };
+        connection.handle_server_event(upstream, stream.generation, event).await;
     }
 }

@@ -2,18 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderMap;
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::conversations::{ConversationKey, ConversationStart, Conversations};
-use super::headers::single_value;
 use crate::host::Account;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::client_sender::ClientSender;
@@ -22,59 +19,12 @@ use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;
 use crate::mcp::jsonrpc::JsonRpcMessage;
 use crate::mcp::requester::{self, ClientSource};
-use crate::mcp::upstream_server::ConnectionClosed;
+use crate::mcp::upstream_server::UpstreamError;
 
 /// A client without requests for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The interval of the search for idle clients.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// The maximum length of a session name that a client chooses, in bytes.
-const LONGEST_NAME: usize = 256;
-
-/// Where requests name the caller's session that they belong to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionNameSource {
-    /// In a header.
-    Header(String),
-    /// In a member of `_meta`.
-    Meta(String),
-}
-
-impl FromStr for SessionNameSource {
-    type Err = String;
-
-    /// Parses `header:NAME` or `meta:KEY`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
-            Some(("meta", key)) if !key.is_empty() => Ok(Self::Meta(key.to_owned())),
-            _ => Err(format!(
-                "`{text}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`"
-            )),
-        }
-    }
-}
-
-impl SessionNameSource {
-    /// The session name of a request.
-    ///
-    /// # Errors
-    /// The name is too long or not a string.
-    pub(super) fn read(&self, headers: &HeaderMap, frame: &JsonRpcMessage) -> Result<Option<String>, String> {
-        let name = match self {
-            Self::Header(name) => single_value(headers, name)?.map(str::to_owned),
-            Self::Meta(key) => match frame.meta(key) {
-                None | Some(Value::Null) => None,
-                Some(Value::String(text)) => Some(text.clone()),
-                Some(_) => return Err(format!("`{key}` in `_meta` must be a string")),
-            },
-        };
-        match name {
-            Some(name) if name.len() > LONGEST_NAME => Err("the session name is too long".to_owned()),
-            name => Ok(name),
-        }
-    }
-}
 
 /// The key of a client. Sessions are checked against their caller, and shared clients include it, so no caller finds another's client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,15 +35,15 @@ enum ClientKey {
 
 /// A connected client.
 pub(super) struct ConnectedClient {
-    pub(super) link: Arc<ClientConnection>,
+    pub(super) connection: Arc<ClientConnection>,
     account: Account,
     /// The digest of its verified context.
     context_digest: String,
     /// The messages that belong to none of its requests.
     general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<JsonRpcMessage>>>>,
-    requests: AtomicU64,
-    under_way: AtomicUsize,
-    last: Mutex<Instant>,
+    request_counter: AtomicU64,
+    pending_requests: AtomicUsize,
+    last_used: Mutex<Instant>,
     closed: watch::Sender<bool>,
 }
 
@@ -110,14 +60,14 @@ impl std::ops::Deref for ClientGuard {
 
 impl Drop for ClientGuard {
     fn drop(&mut self) {
-        *locked(&self.0.last) = Instant::now();
-        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
+        *lock(&self.0.last_used) = Instant::now();
+        self.0.pending_requests.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl ConnectedClient {
-    fn serve(self: &Arc<Self>) -> ClientGuard {
-        self.under_way.fetch_add(1, Ordering::SeqCst);
+    fn guard(self: &Arc<Self>) -> ClientGuard {
+        self.pending_requests.fetch_add(1, Ordering::SeqCst);
         ClientGuard(Arc::clone(self))
     }
 
@@ -128,7 +78,7 @@ impl ConnectedClient {
 
     /// A number unique among its requests.
     pub(super) fn next_request_number(&self) -> u64 {
-        self.requests.fetch_add(1, Ordering::Relaxed)
+        self.request_counter.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Becomes true when it is closed.
@@ -137,16 +87,16 @@ impl ConnectedClient {
     }
 
     fn is_busy(&self) -> bool {
-        self.under_way.load(Ordering::SeqCst) > 0 || self.link.is_busy()
+        self.pending_requests.load(Ordering::SeqCst) > 0 || self.connection.is_busy()
     }
 
     async fn close(self: Arc<Self>) {
         self.closed.send_replace(true);
-        self.link.close().await;
+        self.connection.close().await;
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every update is a single step, so a panic elsewhere leaves the data consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -154,7 +104,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// All connected clients.
 pub(super) struct ClientRegistry {
     gateway: Arc<Gateway>,
-    most: usize,
+    max_clients: usize,
     table: Mutex<ClientTable>,
 }
 
@@ -166,7 +116,7 @@ struct ClientTable {
 impl ClientTable {
     /// The idle client to close for a new one of an account: the longest idle one of the heaviest tenant's heaviest caller. Tenants with no
     /// more clients than the account's own lose none, nor do such callers of the same tenant.
-    fn victim(&self, account: &Account) -> Option<ClientKey> {
+    fn eviction_candidate(&self, account: &Account) -> Option<ClientKey> {
         let mut tenants: HashMap<&[u8], usize> = HashMap::new();
         let mut callers: HashMap<&[u8], usize> = HashMap::new();
         for client in self.connected.values() {
@@ -187,7 +137,8 @@ impl ClientTable {
             .connected
             .iter()
             .filter(|(_, client)| !client.is_busy() && account_to_evict(&client.account));
-        let victim = idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *locked(&client.last)));
+        let victim =
+            idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *lock(&client.last_used)));
         victim.map(|(key, _)| key.clone())
     }
 }
@@ -196,19 +147,19 @@ impl ClientTable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClientError {
     /// The session does not exist, or belongs to another caller.
-    Unknown,
+    UnknownSession,
     /// The limit is reached, and all clients have pending requests.
     TooManyClients,
     /// A server can't be started or reached.
-    Failed(String),
+    ServerUnavailable(String),
 }
 
 impl ClientRegistry {
-    /// Allows at most `most` connected clients, and keeps at most `most_conversations` of one caller.
-    pub(super) fn new(gateway: &Arc<Gateway>, most: usize, most_conversations: usize) -> Arc<Self> {
-        let conversations = Conversations::new(most_conversations);
+    /// Allows at most `max_clients` connected clients, and keeps at most `max_conversations` conversations of one caller.
+    pub(super) fn new(gateway: &Arc<Gateway>, max_clients: usize, max_conversations: usize) -> Arc<Self> {
+        let conversations = Conversations::new(max_conversations);
         let table = Mutex::new(ClientTable { connected: HashMap::new(), conversations });
-        Arc::new(Self { gateway: Arc::clone(gateway), most, table })
+        Arc::new(Self { gateway: Arc::clone(gateway), max_clients, table })
     }
 
     /// Begins a session with a handshake, in a conversation of its caller; returns the session id.
@@ -219,22 +170,23 @@ impl ClientRegistry {
     ) -> Result<(String, ClientGuard), ClientError> {
         let mut secret = [0; 24];
         let random = SystemRandom::new().fill(&mut secret);
-        random.map_err(|_| ClientError::Failed("the system provides no random bytes".to_owned()))?;
+        random
+            .map_err(|_| ClientError::ServerUnavailable("the system provides no random bytes".to_owned()))?;
         let session = BASE64URL_NOPAD.encode(&secret);
-        let conversation = ConversationKey { caller: self.name_of(caller), name };
-        let mut table = locked(&self.table);
+        let conversation = ConversationKey { caller: self.caller_name(caller), name };
+        let mut table = lock(&self.table);
         let client = self.connect(&mut table, ClientKey::Session(session.clone()), caller, &conversation)?;
         Ok((session, client))
     }
 
     /// The client of a session, if it belongs to this caller.
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<ClientGuard, ClientError> {
-        let table = locked(&self.table);
+        let table = lock(&self.table);
         let key = ClientKey::Session(name.to_owned());
         let client =
             table.connected.get(&key).filter(|client| client.context_digest == caller.context_digest());
-        let client = client.ok_or(ClientError::Unknown)?;
-        Ok(client.serve())
+        let client = client.ok_or(ClientError::UnknownSession)?;
+        Ok(client.guard())
     }
 
     /// The shared client of a caller's conversation; connects it if necessary.
@@ -243,12 +195,12 @@ impl ClientRegistry {
         caller: &Caller,
         name: Option<String>,
     ) -> Result<ClientGuard, ClientError> {
-        let conversation = ConversationKey { caller: self.name_of(caller), name };
+        let conversation = ConversationKey { caller: self.caller_name(caller), name };
         let key = ClientKey::Shared(conversation.clone());
-        let mut table = locked(&self.table);
+        let mut table = lock(&self.table);
         if let Some(client) = table.connected.get(&key) {
             if client.context_digest == caller.context_digest() {
-                return Ok(client.serve());
+                return Ok(client.guard());
             }
             // The caller's verified context has changed. The conversation continues on a new connection.
             self.disconnect(&mut table, &key);
@@ -260,7 +212,7 @@ impl ClientRegistry {
     pub(super) async fn end_session(&self, name: &str, caller: &Caller) -> bool {
         let key = ClientKey::Session(name.to_owned());
         let client = {
-            let mut table = locked(&self.table);
+            let mut table = lock(&self.table);
             match table.connected.get(&key) {
                 Some(client) if client.context_digest == caller.context_digest() => {
                     table.connected.remove(&key)
@@ -284,48 +236,48 @@ impl ClientRegistry {
         caller: &Caller,
         conversation: &ConversationKey,
     ) -> Result<ClientGuard, ClientError> {
-        let context = self.context(caller);
+        let context = self.merged_context(caller);
         let account = Account::from_context(&context);
-        if table.connected.len() >= self.most {
-            let victim = table.victim(&account).ok_or(ClientError::TooManyClients)?;
+        if table.connected.len() >= self.max_clients {
+            let victim = table.eviction_candidate(&account).ok_or(ClientError::TooManyClients)?;
             self.disconnect(table, &victim);
         }
-        let (outlet, general) = ClientSender::lossy();
+        let (sender, general) = ClientSender::lossy();
         // Only sessions have a general stream.
         let has_stream = matches!(key, ClientKey::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
         let unnamed = ClientSource::Http { session: conversation.name.as_deref() };
         let requester = requester::name(&context, unnamed);
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
-        let who = ClientContext { context: context.clone(), session: Some(name), requester };
+        let client_context = ClientContext { context: context.clone(), session: Some(name), requester };
         let session = table.conversations.session(conversation, account, |beginning| {
-            self.gateway.open_session(&who, beginning == ConversationStart::MayBeEvicted)
+            self.gateway.open_session(&client_context, beginning == ConversationStart::MayBeEvicted)
         });
         session.set_context(context.clone());
-        let link = ClientConnection::open_in_session(&self.gateway, session, context, outlet)
-            .map_err(|ConnectionClosed(why)| ClientError::Failed(why))?;
+        let connection = ClientConnection::open_in_session(&self.gateway, session, context, sender)
+            .map_err(|UpstreamError(why)| ClientError::ServerUnavailable(why))?;
         let client = Arc::new(ConnectedClient {
-            link,
+            connection,
             account,
             context_digest: caller.context_digest(),
             general,
-            requests: AtomicU64::new(1),
-            under_way: AtomicUsize::new(0),
-            last: Mutex::new(Instant::now()),
+            request_counter: AtomicU64::new(1),
+            pending_requests: AtomicUsize::new(0),
+            last_used: Mutex::new(Instant::now()),
             closed: watch::Sender::new(false),
         });
-        let served = client.serve();
+        let guard = client.guard();
         table.connected.insert(key, client);
-        Ok(served)
+        Ok(guard)
     }
 
     /// The caller's unique name, with principals compared as the rules define.
-    fn name_of(&self, caller: &Caller) -> String {
+    fn caller_name(&self, caller: &Caller) -> String {
         caller.name(self.gateway.engine.rules().defaults().principals)
     }
 
     /// The verified context of a caller: the operator's context, overridden by the caller's.
-    fn context(&self, caller: &Caller) -> Value {
+    fn merged_context(&self, caller: &Caller) -> Value {
         let mut context = match &self.gateway.context {
             Value::Object(context) => context.clone(),
             _ => Map::new(),
@@ -345,11 +297,11 @@ impl ClientRegistry {
     pub(super) async fn close_idle(self: Arc<Self>) {
         loop {
             tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
-            let mut table = locked(&self.table);
+            let mut table = lock(&self.table);
             let is_idle = |client: &Arc<ConnectedClient>| {
                 // A client with an open stream is active.
                 let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
-                !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE_TIMEOUT
+                !listens && !client.is_busy() && lock(&client.last_used).elapsed() > IDLE_TIMEOUT
             };
             let idle = table.connected.iter().filter(|(_, client)| is_idle(client));
             let idle: Vec<ClientKey> = idle.map(|(key, _)| key.clone()).collect();
@@ -362,7 +314,7 @@ impl ClientRegistry {
     /// Closes all clients; returns when their servers have ended.
     pub(super) async fn close_all(&self) {
         let clients: Vec<Arc<ConnectedClient>> =
-            locked(&self.table).connected.drain().map(|(_, client)| client).collect();
+            lock(&self.table).connected.drain().map(|(_, client)| client).collect();
         let closing: Vec<_> = clients.into_iter().map(|client| tokio::spawn(client.close())).collect();
         for closed in closing {
             let _ = closed.await;

@@ -22,7 +22,7 @@ use crate::state::CapacityShares;
 
 /// Timeout for the headers of a request, counted from the connection or the request before. Then the connection is closed, so that idle
 /// connections (slowloris) can't hold slots for long.
-const HEADERS: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The delay before accepting again after a failure, such as too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -35,21 +35,21 @@ pub(super) async fn serve(
     end: impl Future<Output = ()> + Send,
 ) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let open = GracefulShutdown::new();
-    let places = Arc::new(Mutex::new(ConnectionSlots::new(most)));
+    let slots = Arc::new(Mutex::new(ConnectionSlots::new(most)));
     let mut end = pin!(end);
     loop {
         let (stream, address) = tokio::select! {
             accepted = accept(&listener) => accepted,
             () = &mut end => break,
         };
-        let Some(place) = ConnectionSlot::acquire(&places, address) else { continue };
-        let place = Arc::new(place);
+        let Some(slot) = ConnectionSlot::acquire(&slots, address) else { continue };
+        let slot = Arc::new(slot);
         // Send responses without delay.
         let _ = stream.set_nodelay(true);
         let routed = TowerToHyperService::new(routes.clone());
-        let used = Arc::clone(&place);
+        let used = Arc::clone(&slot);
         let service = service_fn(move |request: Request<Incoming>| {
             used.request_arrived();
             routed.call(request)
@@ -58,7 +58,7 @@ pub(super) async fn serve(
         tokio::spawn(async move {
             // Errors mean a disconnect or a timeout.
             let _ = connection.await;
-            drop(place);
+            drop(slot);
         });
     }
     drop(listener);
@@ -97,27 +97,27 @@ impl ConnectionSlots {
 
 /// The slot of one connection, released on drop.
 struct ConnectionSlot {
-    places: Arc<Mutex<ConnectionSlots>>,
+    slots: Arc<Mutex<ConnectionSlots>>,
     account: Account,
     is_half_open: Mutex<bool>,
 }
 
 impl ConnectionSlot {
     /// Returns `None` if the share of the address, or of its network, is used up.
-    fn acquire(places: &Arc<Mutex<ConnectionSlots>>, address: IpAddr) -> Option<Self> {
+    fn acquire(slots: &Arc<Mutex<ConnectionSlots>>, address: IpAddr) -> Option<Self> {
         let account = account(address);
-        let mut all = locked(places);
+        let mut all = lock(slots);
         if !all.open.admits(&account, 1) || !all.half_open.admits(&account, 1) {
             return None;
         }
         all.open.charge(&account, 1);
         all.half_open.charge(&account, 1);
-        Some(Self { places: Arc::clone(places), account, is_half_open: Mutex::new(true) })
+        Some(Self { slots: Arc::clone(slots), account, is_half_open: Mutex::new(true) })
     }
 
     fn request_arrived(&self) {
-        if std::mem::take(&mut *locked(&self.is_half_open)) {
-            locked(&self.places).half_open.release(&self.account, 1);
+        if std::mem::take(&mut *lock(&self.is_half_open)) {
+            lock(&self.slots).half_open.release(&self.account, 1);
         }
     }
 }
@@ -125,12 +125,12 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.request_arrived();
-        locked(&self.places).open.release(&self.account, 1);
+        lock(&self.slots).open.release(&self.account, 1);
     }
 }
 
 /// Ignores poisoning: every update is a single step that leaves the sums consistent.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -155,18 +155,18 @@ fn account(address: IpAddr) -> Account {
 mod tests {
     use super::*;
 
-    fn places(most: usize) -> Arc<Mutex<ConnectionSlots>> {
+    fn slots(most: usize) -> Arc<Mutex<ConnectionSlots>> {
         Arc::new(Mutex::new(ConnectionSlots::new(most)))
     }
 
     /// Connects until no slot is left.
-    fn flood(places: &Arc<Mutex<ConnectionSlots>>, address: &str, sends: bool) -> Vec<ConnectionSlot> {
-        let connect = || ConnectionSlot::acquire(places, address.parse().unwrap());
-        let sent = |place: ConnectionSlot| {
+    fn flood(slots: &Arc<Mutex<ConnectionSlots>>, address: &str, sends: bool) -> Vec<ConnectionSlot> {
+        let connect = || ConnectionSlot::acquire(slots, address.parse().unwrap());
+        let sent = |slot: ConnectionSlot| {
             if sends {
-                place.request_arrived();
+                slot.request_arrived();
             }
-            place
+            slot
         };
         std::iter::from_fn(connect).map(sent).collect()
     }
@@ -177,10 +177,10 @@ mod tests {
             [("192.0.2.1", "198.51.100.1"), ("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:1::1")]
         {
             for sends in [false, true] {
-                let places = places(120);
-                let held = flood(&places, hostile, sends);
+                let slots = slots(120);
+                let held = flood(&slots, hostile, sends);
                 assert_eq!(held.len(), if sends { 40 } else { 20 }, "{hostile}");
-                assert!(flood(&places, honest, sends).len() >= 6, "{honest}");
+                assert!(flood(&slots, honest, sends).len() >= 6, "{honest}");
             }
         }
     }
@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn slots_are_released() {
-        let places = places(12);
+        let slots = slots(12);
         for sends in [false, true, false] {
-            drop(flood(&places, "192.0.2.1", sends));
-            let all = locked(&places);
+            drop(flood(&slots, "192.0.2.1", sends));
+            let all = lock(&slots);
             assert_eq!((all.open.used(), all.half_open.used()), (0, 0));
         }
     }

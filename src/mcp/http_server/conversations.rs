@@ -28,7 +28,7 @@ pub(super) struct Conversations {
     known: HashMap<ConversationKey, StoredConversation>,
     callers: HashMap<String, CallerConversations>,
     max_per_caller: usize,
-    most: usize,
+    max_total: usize,
     /// Counts uses, for the eviction of the least recently used one.
     clock: u64,
     /// A caller with evicted conversations was removed.
@@ -62,9 +62,9 @@ impl Conversations {
         Self::with_quotas(max_per_caller, MAX_CONVERSATIONS)
     }
 
-    fn with_quotas(max_per_caller: usize, most: usize) -> Self {
+    fn with_quotas(max_per_caller: usize, max_total: usize) -> Self {
         let (known, callers) = (HashMap::new(), HashMap::new());
-        Self { known, callers, max_per_caller, most, clock: 0, has_removed_callers: false }
+        Self { known, callers, max_per_caller, max_total, clock: 0, has_removed_callers: false }
     }
 
     /// The session of a conversation; `begin` creates it if it is not in memory.
@@ -92,7 +92,7 @@ impl Conversations {
         caller.conversations += 1;
         if caller.conversations > self.max_per_caller {
             self.evict(|of| of == conversation.caller);
-        } else if self.known.len() > self.most {
+        } else if self.known.len() > self.max_total {
             let held = self.callers.values().map(|caller| (caller.account, caller.conversations));
             let heaviest = heaviest_accounts(held);
             let names = self.callers.iter().filter(|(_, caller)| heaviest.contains(&caller.account));
@@ -118,7 +118,7 @@ impl Conversations {
     /// Bounds the callers without conversations, which are kept only because some were evicted. Beyond the bound, every new caller counts
     /// as one with evicted conversations.
     fn bound_callers(&mut self) {
-        if self.callers.len() > self.most.saturating_mul(2) {
+        if self.callers.len() > self.max_total.saturating_mul(2) {
             self.has_removed_callers |= self.callers.values().any(|caller| caller.conversations == 0);
             self.callers.retain(|_, caller| caller.conversations > 0);
         }

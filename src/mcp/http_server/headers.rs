@@ -1,24 +1,32 @@
 //! Reads the headers of a request, and validates them against its body.
 
 use axum::http::{HeaderMap, header};
+use thiserror::Error;
 
 use crate::json::Value;
 use crate::mcp::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
 use crate::mcp::jsonrpc::{JsonRpcMessage, code};
 use crate::mcp::method;
 
+/// The reason why a header is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum HeaderError {
+    #[error("the header `{0}` is not valid text")]
+    NotText(String),
+    #[error("duplicate header `{0}`")]
+    Duplicate(String),
+}
+
 /// The value of a header that may occur once.
 ///
 /// # Errors
 /// There are several values, or the value is not text.
-pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, String> {
+pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, HeaderError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => {
-            value.to_str().map(Some).map_err(|_| format!("the header `{name}` is not valid text"))
-        }
-        (Some(_), Some(_)) => Err(format!("duplicate header `{name}`")),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_owned())),
+        (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_owned())),
     }
 }
 
@@ -45,30 +53,30 @@ pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
 }
 
 /// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.
-pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Option<(i64, String)> {
-    let Some(version) = http_headers::protocol_version(frame) else {
+pub(super) fn find_mismatch(headers: &HeaderMap, message: &JsonRpcMessage) -> Option<(i64, String)> {
+    let Some(version) = http_headers::protocol_version(message) else {
         let member = http_headers::META_VERSION;
         return Some((code::INVALID_PARAMS, format!("`_meta` must have the protocol version in `{member}`")));
     };
-    if !frame.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
+    if !message.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
         let member = method::CLIENT_CAPABILITIES;
         return Some((
             code::INVALID_PARAMS,
             format!("`_meta` must have the client's capabilities, an object, in `{member}`"),
         ));
     }
-    let is_required = matches!(frame.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
-    let subject = http_headers::subject(frame);
+    let is_required = matches!(message.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
+    let subject = http_headers::subject(message);
     let of_body = [
         (http_headers::VERSION, Some(version), true),
-        (http_headers::METHOD, Some(frame.method()), true),
+        (http_headers::METHOD, Some(message.method()), true),
         (http_headers::NAME, subject, is_required && subject.is_some()),
     ];
     let mismatch = |why: String| Some((code::HEADER_MISMATCH, why));
     for (name, body, is_required) in of_body {
         let value = match single_value(headers, name) {
             Ok(value) => value,
-            Err(why) => return mismatch(why),
+            Err(error) => return mismatch(error.to_string()),
         };
         let Some(value) = value else {
             if is_required {
@@ -88,15 +96,15 @@ pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Opti
 /// Validates the headers that repeat arguments; returns the message of the first error.
 pub(super) fn find_argument_mismatch(
     headers: &HeaderMap,
-    frame: &JsonRpcMessage,
+    message: &JsonRpcMessage,
     repeated: &HeaderArguments,
 ) -> Option<String> {
     let none = Value::Null;
-    let arguments = frame.param("arguments").unwrap_or(&none);
+    let arguments = message.param("arguments").unwrap_or(&none);
     repeated.headers(arguments).find_map(|(name, body)| {
         let value = match single_value(headers, name) {
             Ok(value) => value,
-            Err(why) => return Some(why),
+            Err(error) => return Some(error.to_string()),
         };
         match (value, body) {
             (None, None) => None,

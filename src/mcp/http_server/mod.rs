@@ -11,6 +11,7 @@ mod post_handler;
 mod responses;
 mod sse_response;
 mod origin_policy;
+mod session_name;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ use crate::mcp::identity::{
     AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
 };
 
-pub use client_sessions::SessionNameSource;
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
+pub use session_name::SessionNameSource;
 
 /// The default maximum number of connected clients.
 pub const DEFAULT_MAX_CLIENTS: usize = 100;
@@ -46,19 +47,19 @@ const MIN_CONNECTIONS: usize = 48;
 /// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 /// How long requests may take to complete at shutdown.
-const LAST_ANSWERS: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An HTTP server in front of a gateway.
 pub struct HttpServer {
     gateway: Arc<Gateway>,
     identity: Option<ReloadableAuthenticator>,
     /// The file of the identities.
-    followed: Option<WatchedFile>,
+    watched_file: Option<WatchedFile>,
     origins: Vec<String>,
     session_from: Option<SessionNameSource>,
-    most_clients: usize,
-    most_connections: Option<usize>,
-    most_conversations: usize,
+    max_clients: usize,
+    max_connections: Option<usize>,
+    max_conversations: usize,
 }
 
 impl std::fmt::Debug for HttpServer {
@@ -70,7 +71,7 @@ impl std::fmt::Debug for HttpServer {
 /// The shared state of all request handlers.
 struct ServerState {
     identity: Option<Arc<ReloadableAuthenticator>>,
-    visitors: OriginPolicy,
+    origin_policy: OriginPolicy,
     clients: Arc<ClientRegistry>,
     session_from: Option<SessionNameSource>,
     /// Becomes true at shutdown.
@@ -85,12 +86,12 @@ impl HttpServer {
         Self {
             gateway,
             identity: None,
-            followed: None,
+            watched_file: None,
             origins: Vec::new(),
             session_from: None,
-            most_clients: DEFAULT_MAX_CLIENTS,
-            most_connections: None,
-            most_conversations: DEFAULT_MAX_CONVERSATIONS,
+            max_clients: DEFAULT_MAX_CLIENTS,
+            max_connections: None,
+            max_conversations: DEFAULT_MAX_CONVERSATIONS,
         }
     }
 
@@ -105,8 +106,8 @@ impl HttpServer {
     /// is rejected from then on, and open streams of its callers end.
     #[must_use]
     pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
-        let (identity, followed) = ReloadableAuthenticator::from_file(file);
-        (self.identity, self.followed) = (Some(identity), Some(followed));
+        let (identity, watched_file) = ReloadableAuthenticator::from_file(file);
+        (self.identity, self.watched_file) = (Some(identity), Some(watched_file));
         self
     }
 
@@ -128,7 +129,7 @@ impl HttpServer {
     /// and facts are unknown, and conditions that read them are undecided.
     #[must_use]
     pub fn with_max_conversations(mut self, most: usize) -> Self {
-        self.most_conversations = most.max(1);
+        self.max_conversations = most.max(1);
         self
     }
 
@@ -136,7 +137,7 @@ impl HttpServer {
     /// clients, but none of a caller with fewer clients than the new one's.
     #[must_use]
     pub fn with_max_clients(mut self, most: usize) -> Self {
-        self.most_clients = most.max(1);
+        self.max_clients = most.max(1);
         self
     }
 
@@ -145,7 +146,7 @@ impl HttpServer {
     /// Behind a reverse proxy all connections come from its address.
     #[must_use]
     pub fn with_max_connections(mut self, most: usize) -> Self {
-        self.most_connections = Some(most);
+        self.max_connections = Some(most);
         self
     }
 
@@ -172,18 +173,17 @@ impl HttpServer {
         listener: TcpListener,
         end: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), String> {
-        let trouble = |error: std::io::Error| format!("the socket fails: {error}");
-        let address = listener.local_addr().map_err(trouble)?;
+        let address = listener.local_addr().map_err(|error| format!("the socket fails: {error}"))?;
         self.check_address(address)?;
-        let clients = ClientRegistry::new(&self.gateway, self.most_clients, self.most_conversations);
+        let clients = ClientRegistry::new(&self.gateway, self.max_clients, self.max_conversations);
         let identity = self.identity.map(Arc::new);
-        let following = identity.clone().zip(self.followed).map(|(identity, followed)| {
+        let watcher = identity.clone().zip(self.watched_file).map(|(identity, watched_file)| {
             let gateway = Arc::clone(&self.gateway);
-            tokio::spawn(async move { identity.watch(followed, |text| gateway.log(text)).await })
+            tokio::spawn(async move { identity.watch(watched_file, |text| gateway.log(text)).await })
         });
         let (close, closing) = watch::channel(false);
-        let entrance = Arc::new(ServerState {
-            visitors: OriginPolicy::new(address.ip().is_loopback(), self.origins),
+        let state = Arc::new(ServerState {
+            origin_policy: OriginPolicy::new(address.ip().is_loopback(), self.origins),
             identity,
             clients: Arc::clone(&clients),
             session_from: self.session_from,
@@ -191,27 +191,27 @@ impl HttpServer {
             max_message_size: self.gateway.max_message_size,
             gateway: self.gateway,
         });
-        let sweeping = tokio::spawn(Arc::clone(&clients).close_idle());
-        let routes = Router::new().route(PATH, any(enter)).with_state(entrance);
+        let idle_check = tokio::spawn(Arc::clone(&clients).close_idle());
+        let routes = Router::new().route(PATH, any(handle_request)).with_state(state);
         let mut closed = closing;
-        let told = async move {
+        let shutdown = async move {
             end.await;
             let _ = close.send(true);
         };
-        let most = self.most_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
-        let most = self.most_connections.unwrap_or(most);
-        let serving = connection_limits::serve(listener, routes, most, told);
-        let given_up = async {
+        let most = self.max_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
+        let most = self.max_connections.unwrap_or(most);
+        let serving = connection_limits::serve(listener, routes, most, shutdown);
+        let timeout = async {
             let _ = closed.wait_for(|closing| *closing).await;
-            tokio::time::sleep(LAST_ANSWERS).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         };
         tokio::select! {
             () = serving => {}
-            () = given_up => {}
+            () = timeout => {}
         }
-        sweeping.abort();
-        if let Some(following) = following {
-            following.abort();
+        idle_check.abort();
+        if let Some(watcher) = watcher {
+            watcher.abort();
         }
         clients.close_all().await;
         Ok(())
@@ -219,11 +219,11 @@ impl HttpServer {
 }
 
 /// The entry point of every request: checks its origin and adds CORS headers.
-async fn enter(State(entrance): State<Arc<ServerState>>, request: Request<Body>) -> Response {
+async fn handle_request(State(state): State<Arc<ServerState>>, request: Request<Body>) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = match entrance.visitors.check(request.headers()) {
-        Ok(()) => Arc::clone(&entrance).serve(request).await,
-        Err(why) => return rejection(403, &why),
+    let mut response = match state.origin_policy.check(request.headers()) {
+        Ok(()) => Arc::clone(&state).serve(request).await,
+        Err(error) => return rejection(403, &error.to_string()),
     };
     // Allowed pages may also read the response.
     if let Some(origin) = origin {
@@ -244,7 +244,7 @@ impl ServerState {
         if request.method() == Method::OPTIONS {
             return origin_policy::preflight(request.headers());
         }
-        let caller = match self.caller(&request) {
+        let caller = match self.authenticate(&request) {
             Ok(caller) => caller,
             Err(response) => return *response,
         };
@@ -264,7 +264,7 @@ impl ServerState {
     }
 
     /// Becomes true when a caller's credential is revoked.
-    fn revoked(&self, caller: &Caller) -> watch::Receiver<bool> {
+    fn watch_revocation(&self, caller: &Caller) -> watch::Receiver<bool> {
         match &self.identity {
             Some(identity) => identity.watch_revocation(caller),
             // Never: the sender is gone.
@@ -273,18 +273,18 @@ impl ServerState {
     }
 
     /// Authenticates the caller.
-    fn caller(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
+    fn authenticate(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two headers, parsers could choose different ones.
-        let said = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
-        let known = match said {
-            Ok(said) => identity.authenticate(said),
-            Err(why) => Err(AuthenticationError::Refused(why)),
+        let authorization = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
+        let result = match authorization {
+            Ok(authorization) => identity.authenticate(authorization),
+            Err(error) => Err(AuthenticationError::Rejected(error.to_string())),
         };
-        known.map_err(|unknown| {
-            let challenge = match unknown {
-                AuthenticationError::Silent => "Bearer",
-                AuthenticationError::Refused(why) => {
+        result.map_err(|error| {
+            let challenge = match error {
+                AuthenticationError::MissingToken => "Bearer",
+                AuthenticationError::Rejected(why) => {
                     self.gateway
                         .log(&format!("authentication failed: {}", crate::safe_text::escape_controls(&why)));
                     "Bearer error=\"invalid_token\""

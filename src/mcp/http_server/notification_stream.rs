@@ -35,7 +35,7 @@ impl ServerState {
                 400,
                 "the header `mcp-session-id` is missing; begin a session with `initialize`",
             ))),
-            Err(why) => Err(Box::new(rejection(400, &why))),
+            Err(error) => Err(Box::new(rejection(400, &error.to_string()))),
         }
     }
 
@@ -50,7 +50,7 @@ impl ServerState {
         match client.general_messages() {
             Some(messages) => {
                 let ends = either(client.closed(), self.closing.clone());
-                let ends = either(ends, self.revoked(caller));
+                let ends = either(ends, self.watch_revocation(caller));
                 stream_response(GeneralMessages(messages), caller.remaining_validity(), ends)
             }
             None => rejection(409, "the stream of this session is already open"),
@@ -60,24 +60,24 @@ impl ServerState {
     pub(super) async fn end_session(&self, headers: &HeaderMap, caller: &Caller) -> Response {
         match single_value(headers, SESSION) {
             Ok(Some(name)) if self.clients.end_session(name, caller).await => empty(200),
-            Ok(Some(_)) => client_error_response(&ClientError::Unknown),
+            Ok(Some(_)) => client_error_response(&ClientError::UnknownSession),
             Ok(None) => rejection(400, "the header `mcp-session-id` is missing"),
-            Err(why) => rejection(400, &why),
+            Err(error) => rejection(400, &error.to_string()),
         }
     }
 }
 
 /// Becomes true when either of them does.
 pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -> watch::Receiver<bool> {
-    let (tell, told) = watch::channel(false);
+    let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {
-            () = wait_until_true(one) => drop(tell.send(true)),
-            () = wait_until_true(other) => drop(tell.send(true)),
-            () = tell.closed() => {}
+            () = wait_until_true(one) => drop(sender.send(true)),
+            () = wait_until_true(other) => drop(sender.send(true)),
+            () = sender.closed() => {}
         }
     });
-    told
+    receiver
 }
 
 /// Returns when a flag becomes true; never if its sender is gone.
@@ -90,8 +90,8 @@ async fn wait_until_true(mut what: watch::Receiver<bool>) {
 /// The response if no client is available.
 pub(super) fn client_error_response(why: &ClientError) -> Response {
     match why {
-        ClientError::Unknown => rejection(404, "unknown session; begin one with `initialize`"),
+        ClientError::UnknownSession => rejection(404, "unknown session; begin one with `initialize`"),
         ClientError::TooManyClients => rejection(503, "too many active clients; try again later"),
-        ClientError::Failed(why) => rejection(502, why),
+        ClientError::ServerUnavailable(why) => rejection(502, why),
     }
 }

@@ -5,9 +5,21 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
+use thiserror::Error;
 
-use super::headers::single_value;
+use super::headers::{HeaderError, single_value};
 use super::responses;
+
+/// The reason why the origin or the host of a request is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum OriginError {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error("this origin is not allowed")]
+    Origin,
+    #[error("this host name is not allowed")]
+    Host,
+}
 
 /// The allowed origins and host names.
 pub(super) struct OriginPolicy {
@@ -26,14 +38,14 @@ impl OriginPolicy {
     /// Checks the origin and the host of a request.
     ///
     /// # Errors
-    /// The reason why the request is rejected.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), String> {
+    /// The origin or the host is not allowed, or its header is invalid.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), OriginError> {
         if let Some(origin) = single_value(headers, header::ORIGIN.as_str())? {
             let origin = origin.to_ascii_lowercase();
             let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_loopback_name));
-            let is_let_in = self.origins.contains(&origin) || (self.is_local && host == Some(true));
-            if !is_let_in {
-                return Err("this origin is not allowed".to_owned());
+            let is_allowed_origin = self.origins.contains(&origin) || (self.is_local && host == Some(true));
+            if !is_allowed_origin {
+                return Err(OriginError::Origin);
             }
         }
         if !self.is_local {
@@ -50,7 +62,7 @@ impl OriginPolicy {
         };
         match name {
             Some(name) if is_allowed(&name) => Ok(()),
-            _ => Err("this host name is not allowed".to_owned()),
+            _ => Err(OriginError::Host),
         }
     }
 }
@@ -76,13 +88,13 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
 mod tests {
     use super::*;
 
-    fn lets_in(visitors: &OriginPolicy, host: &str, origin: Option<&str>) -> bool {
+    fn lets_in(policy: &OriginPolicy, host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        visitors.check(&headers).is_ok()
+        policy.check(&headers).is_ok()
     }
 
     #[test]

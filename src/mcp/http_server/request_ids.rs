@@ -9,58 +9,58 @@ use crate::mcp::method;
 /// The ids of one request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestIds {
-    pub(super) own: RequestId,
-    client: RequestId,
+    pub(super) upstream_id: RequestId,
+    client_id: RequestId,
     /// The client's progress token.
-    progress: Option<Value>,
+    progress_token: Option<Value>,
 }
 
 impl RequestIds {
     /// Keeps the id of a request.
     pub(super) fn unchanged(id: &RequestId) -> Self {
-        Self { own: id.clone(), client: id.clone(), progress: None }
+        Self { upstream_id: id.clone(), client_id: id.clone(), progress_token: None }
     }
 
     /// Rewrites the id and the progress token of a request.
-    pub(super) fn rewrite(frame: JsonRpcMessage, id: &RequestId, number: u64) -> (Self, JsonRpcMessage) {
-        let own = RequestId::from_value(&json!(number)).unwrap_or_else(|| id.clone());
-        let progress = frame.meta("progressToken").cloned();
-        let mut frame = frame.with_id(&own);
-        if progress.is_some() {
-            frame.set_param_at(&["_meta", "progressToken"], own.to_json());
+    pub(super) fn rewrite(message: JsonRpcMessage, id: &RequestId, number: u64) -> (Self, JsonRpcMessage) {
+        let upstream_id = RequestId::from_value(&json!(number)).unwrap_or_else(|| id.clone());
+        let progress_token = message.meta("progressToken").cloned();
+        let mut message = message.with_id(&upstream_id);
+        if progress_token.is_some() {
+            message.set_param_at(&["_meta", "progressToken"], upstream_id.to_json());
         }
-        (Self { own, client: id.clone(), progress }, frame)
+        (Self { upstream_id, client_id: id.clone(), progress_token }, message)
     }
 
     /// Whether a message answers the request.
-    pub(super) fn is_response(&self, frame: &JsonRpcMessage) -> bool {
-        *frame.kind() == MessageKind::Response(self.own.clone())
+    pub(super) fn is_response(&self, message: &JsonRpcMessage) -> bool {
+        *message.kind() == MessageKind::Response(self.upstream_id.clone())
     }
 
     /// Restores the client's id and progress token in a message.
-    pub(super) fn restore(&self, mut frame: JsonRpcMessage) -> JsonRpcMessage {
-        if self.own == self.client && self.progress.is_none() {
-            return frame;
+    pub(super) fn restore(&self, mut message: JsonRpcMessage) -> JsonRpcMessage {
+        if self.upstream_id == self.client_id && self.progress_token.is_none() {
+            return message;
         }
-        let own = self.own.to_json();
-        if let Some(progress) = &self.progress
-            && frame.param("progressToken") == Some(&own)
+        let upstream_id = self.upstream_id.to_json();
+        if let Some(token) = &self.progress_token
+            && message.param("progressToken") == Some(&upstream_id)
         {
-            frame.set_param("progressToken", progress.clone());
+            message.set_param("progressToken", token.clone());
         }
-        if frame.method() == method::CANCELLED && frame.param("requestId") == Some(&own) {
-            frame.set_param("requestId", self.client.to_json());
+        if message.method() == method::CANCELLED && message.param("requestId") == Some(&upstream_id) {
+            message.set_param("requestId", self.client_id.to_json());
         }
-        if frame.meta(META_SUBSCRIPTION) == Some(&own) {
-            frame.set_param_at(&["_meta", META_SUBSCRIPTION], self.client.to_json());
+        if message.meta(META_SUBSCRIPTION) == Some(&upstream_id) {
+            message.set_param_at(&["_meta", META_SUBSCRIPTION], self.client_id.to_json());
         }
-        if let Some(said) =
-            frame.result_mut().and_then(|result| result.get_mut("_meta")?.get_mut(META_SUBSCRIPTION))
-            && *said == own
+        if let Some(subscription) =
+            message.result_mut().and_then(|result| result.get_mut("_meta")?.get_mut(META_SUBSCRIPTION))
+            && *subscription == upstream_id
         {
-            *said = self.client.to_json();
+            *subscription = self.client_id.to_json();
         }
-        if self.is_response(&frame) { frame.with_id(&self.client) } else { frame }
+        if self.is_response(&message) { message.with_id(&self.client_id) } else { message }
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
             "subscriptions/listen",
             json!({ "_meta": { "progressToken": "mine", "x": 1 } }),
         );
-        let (names, sent) = RequestIds::rewrite(request, &RequestId::from_text("a"), 7);
+        let (ids, sent) = RequestIds::rewrite(request, &RequestId::from_text("a"), 7);
         assert_eq!(
             sent.to_string(),
             r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"_meta":{"progressToken":7,"x":1}}}"#
@@ -97,12 +97,12 @@ mod tests {
                 r#"{"requestId":"a"}"#,
             ),
         ] {
-            let message = names.restore(message).into_json();
+            let message = ids.restore(message).into_json();
             assert_eq!(message["params"].to_string(), expected);
         }
-        let answer = JsonRpcMessage::response(&names.own, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
+        let answer = JsonRpcMessage::response(&ids.upstream_id, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
         assert_eq!(
-            names.restore(answer).to_string(),
+            ids.restore(answer).to_string(),
             r#"{"jsonrpc":"2.0","id":"a","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}}}"#
         );
     }

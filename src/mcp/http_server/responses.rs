@@ -16,16 +16,16 @@ pub(super) fn empty(status: u16) -> Response {
 }
 
 /// A response with one message.
-pub(super) fn message(status: u16, frame: &JsonRpcMessage) -> Response {
+pub(super) fn message_response(status: u16, message: &JsonRpcMessage) -> Response {
     let mut response = empty(status);
-    *response.body_mut() = Body::from(frame.to_string());
+    *response.body_mut() = Body::from(message.to_string());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
 }
 
 /// The response to a request that is rejected before its message is handled.
 pub(super) fn rejection(status: u16, why: &str) -> Response {
-    message(status, &JsonRpcMessage::error_response(None, code::INVALID_REQUEST, why, None))
+    message_response(status, &JsonRpcMessage::error_response(None, code::INVALID_REQUEST, why, None))
 }
 
 /// The HTTP status of the response to a stateless request.

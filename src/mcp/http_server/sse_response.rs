@@ -26,9 +26,9 @@ pub(super) trait MessageSource: Send + Unpin + 'static {
 /// The body of a streamed response.
 struct SseBody<M> {
     messages: M,
-    alive: Interval,
+    keep_alive: Interval,
     /// When the caller's credential expires.
-    until: Option<Pin<Box<Sleep>>>,
+    expiry: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -38,14 +38,14 @@ pub(super) fn stream_response(
     lasts: Option<Duration>,
     mut closing: watch::Receiver<bool>,
 ) -> Response {
-    let mut alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
-    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
+    keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let closing = Box::pin(async move {
         let _ = closing.wait_for(|closing| *closing).await;
     });
-    let until = lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts)));
+    let expiry = lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts)));
     let mut response = responses::empty(200);
-    *response.body_mut() = Body::new(SseBody { messages, alive, until, closing });
+    *response.body_mut() = Body::new(SseBody { messages, keep_alive, expiry, closing });
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -63,19 +63,19 @@ impl<M: MessageSource> HttpBody for SseBody<M> {
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
         let data = |text: String| Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from(text)))));
         let this = &mut *self;
-        let is_over = this.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready());
+        let is_over = this.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(context).is_ready());
         if is_over || this.closing.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
         match this.messages.poll_next(context) {
-            Poll::Ready(Some(frame)) => {
-                this.alive.reset();
-                return data(format!("event: message\ndata: {frame}\n\n"));
+            Poll::Ready(Some(message)) => {
+                this.keep_alive.reset();
+                return data(format!("event: message\ndata: {message}\n\n"));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
         }
-        match this.alive.poll_tick(context) {
+        match this.keep_alive.poll_tick(context) {
             Poll::Ready(_) => data(":\n\n".to_owned()),
             Poll::Pending => Poll::Pending,
         }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
+use crate::mcp::upstream_server::UpstreamError;
+
 /// Timeout for connecting. Requests have no timeout, as tools may run for any time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The TCP keep-alive interval; a vanished peer is detected after a few of them.
@@ -81,13 +83,13 @@ pub(super) enum HttpMethod {
 pub(super) struct HttpResponse(Response);
 
 impl HttpClient {
-    pub(super) fn new(spec: &HttpSpec) -> Result<Self, String> {
+    pub(super) fn new(spec: &HttpSpec) -> Result<Self, UpstreamError> {
         static CRYPTOGRAPHY: Once = Once::new();
         // An embedding program may already have installed its own.
         CRYPTOGRAPHY.call_once(|| {
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
-        let url = spec.url()?;
+        let url = spec.url().map_err(UpstreamError)?;
         let is_here = url.host_str().is_some_and(|host| {
             host == "localhost"
                 || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
@@ -101,10 +103,10 @@ impl HttpClient {
         if is_here {
             client = client.no_proxy();
         }
-        let client = client
-            .build()
-            .map_err(|error| format!("the HTTP client can't be created: {}", error_chain(&error)))?;
-        Ok(Self { client, url, headers: spec.headers()? })
+        let client = client.build().map_err(|error| {
+            UpstreamError(format!("the HTTP client can't be created: {}", error_chain(&error)))
+        })?;
+        Ok(Self { client, url, headers: spec.headers().map_err(UpstreamError)? })
     }
 
     /// Sends one request; returns when its status and headers have arrived.
@@ -113,7 +115,7 @@ impl HttpClient {
         verb: HttpMethod,
         headers: &[(&str, String)],
         body: Option<String>,
-    ) -> Result<HttpResponse, String> {
+    ) -> Result<HttpResponse, UpstreamError> {
         let mut request = match verb {
             HttpMethod::Post => self.client.post(self.url.clone()),
             HttpMethod::Get => self.client.get(self.url.clone()),
@@ -126,10 +128,10 @@ impl HttpClient {
         if let Some(body) = body {
             request = request.body(body);
         }
-        let reply = request.send().await;
-        reply
-            .map(HttpResponse)
-            .map_err(|error| format!("it can't be reached: {}", error_chain(&error.without_url())))
+        let response = request.send().await;
+        response.map(HttpResponse).map_err(|error| {
+            UpstreamError(format!("it can't be reached: {}", error_chain(&error.without_url())))
+        })
     }
 }
 
@@ -159,10 +161,13 @@ impl HttpResponse {
     }
 
     /// The next bytes of its body; `None` at its end.
-    pub(super) async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, UpstreamError> {
         match self.0.chunk().await {
             Ok(bytes) => Ok(bytes.map(Vec::from)),
-            Err(error) => Err(format!("its response broke off: {}", error_chain(&error.without_url()))),
+            Err(error) => {
+                let error = error_chain(&error.without_url());
+                Err(UpstreamError(format!("its response broke off: {error}")))
+            }
         }
     }
 }

@@ -20,32 +20,32 @@ use crate::json::json;
 use crate::mcp::http_headers::{EVENT_STREAM, JSON};
 use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
-use crate::mcp::upstream_server::{ConnectionClosed, UpstreamEvent, UpstreamEventSender};
+use crate::mcp::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 
 pub use http_client::HttpSpec;
 
 /// Timeout for the notification that completes the handshake, before the next request is sent, and for the end of the session.
-const GRACE: Duration = Duration::from_secs(5);
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to an HTTP server.
 pub(super) struct HttpUpstream {
-    talk: Arc<SharedConnection>,
+    shared: Arc<SharedConnection>,
     /// Becomes true at close; ends all tasks of the connection.
     closing: watch::Sender<bool>,
 }
 
 /// The shared state of a connection's tasks.
 struct SharedConnection {
-    wire: HttpClient,
-    peer: ServerSession,
+    http: HttpClient,
+    session: ServerSession,
     events: UpstreamEventSender,
     /// The maximum size of a message, in bytes.
     limit: usize,
     closing: watch::Receiver<bool>,
     /// Pending requests.
-    under_way: Mutex<HashMap<RequestId, UpstreamRequest>>,
+    pending_requests: Mutex<HashMap<RequestId, UpstreamRequest>>,
     /// Held for writing while the notification that completes the handshake is sent: requests wait for it.
-    order: Arc<RwLock<()>>,
+    handshake_order: Arc<RwLock<()>>,
     renewing: tokio::sync::Mutex<()>,
     /// Held by the task that reads the session's stream.
     listening: tokio::sync::Mutex<()>,
@@ -53,7 +53,7 @@ struct SharedConnection {
 
 struct UpstreamRequest {
     /// It is stateless: closing its stream cancels it.
-    is_modern: bool,
+    is_stateless: bool,
     stop: oneshot::Sender<()>,
 }
 
@@ -63,42 +63,44 @@ impl HttpUpstream {
         spec: &HttpSpec,
         events: UpstreamEventSender,
         limit: usize,
-    ) -> Result<Self, ConnectionClosed> {
+    ) -> Result<Self, UpstreamError> {
         let (closing, closed) = watch::channel(false);
-        let talk = SharedConnection {
-            wire: HttpClient::new(spec).map_err(ConnectionClosed)?,
-            peer: ServerSession::default(),
+        let shared = SharedConnection {
+            http: HttpClient::new(spec)?,
+            session: ServerSession::default(),
             events,
             limit,
             closing: closed,
-            under_way: Mutex::default(),
-            order: Arc::default(),
+            pending_requests: Mutex::default(),
+            handshake_order: Arc::default(),
             renewing: tokio::sync::Mutex::default(),
             listening: tokio::sync::Mutex::default(),
         };
-        Ok(Self { talk: Arc::new(talk), closing })
+        Ok(Self { shared: Arc::new(shared), closing })
     }
 
     /// Sends a message. The failure of a request is reported as its response; it does not end the connection.
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
-        let talk = &self.talk;
-        match frame.kind().clone() {
-            MessageKind::Request(id) => talk.send_request(frame, id),
-            MessageKind::Notification if frame.method() == method::CANCELLED && talk.stop(&frame) => {}
-            MessageKind::Notification if frame.method() == method::INITIALIZED => {
-                let talk = Arc::clone(talk);
-                let first = Arc::clone(&talk.order).write_owned().await;
+    pub(super) async fn send(&self, message: JsonRpcMessage) -> Result<(), UpstreamError> {
+        let shared = &self.shared;
+        match message.kind().clone() {
+            MessageKind::Request(id) => shared.send_request(message, id),
+            MessageKind::Notification
+                if message.method() == method::CANCELLED && shared.cancel_request(&message) => {}
+            MessageKind::Notification if message.method() == method::INITIALIZED => {
+                let shared = Arc::clone(shared);
+                let guard = Arc::clone(&shared.handshake_order).write_owned().await;
                 tokio::spawn(async move {
-                    let told = tokio::time::timeout(GRACE, talk.tell(&frame)).await;
-                    drop(first);
-                    if told == Ok(true) {
-                        talk.read_notifications().await;
+                    let is_accepted =
+                        tokio::time::timeout(NOTIFICATION_TIMEOUT, shared.post_notification(&message)).await;
+                    drop(guard);
+                    if is_accepted == Ok(true) {
+                        shared.read_notifications().await;
                     }
                 });
             }
             _ => {
-                let talk = Arc::clone(talk);
-                tokio::spawn(async move { talk.tell(&frame).await });
+                let shared = Arc::clone(shared);
+                tokio::spawn(async move { shared.post_notification(&message).await });
             }
         }
         Ok(())
@@ -109,10 +111,14 @@ impl HttpUpstream {
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(async move {
             let _ = self.closing.send(true);
-            let talk = self.talk;
-            if talk.peer.session().is_some() {
-                let headers = talk.peer.session_headers();
-                let _ = tokio::time::timeout(GRACE, talk.wire.send(HttpMethod::Delete, &headers, None)).await;
+            let shared = self.shared;
+            if shared.session.session().is_some() {
+                let headers = shared.session.session_headers();
+                let _ = tokio::time::timeout(
+                    NOTIFICATION_TIMEOUT,
+                    shared.http.send(HttpMethod::Delete, &headers, None),
+                )
+                .await;
             }
             let _ = tell_ended.send(true);
         });
@@ -121,8 +127,8 @@ impl HttpUpstream {
 }
 
 impl SharedConnection {
-    fn under_way(&self) -> MutexGuard<'_, HashMap<RequestId, UpstreamRequest>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_requests(&self) -> MutexGuard<'_, HashMap<RequestId, UpstreamRequest>> {
+        self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when the connection is closed.
@@ -131,54 +137,54 @@ impl SharedConnection {
         let _ = closing.wait_for(|closing| *closing).await;
     }
 
-    async fn say(&self, frame: JsonRpcMessage, about: Option<&RequestId>) {
-        let _ = self.events.send(UpstreamEvent::Frame { frame, about: about.cloned() }).await;
+    async fn emit(&self, message: JsonRpcMessage, about: Option<&RequestId>) {
+        let _ = self.events.send(UpstreamEvent::Message { message, about: about.cloned() }).await;
     }
 
-    async fn trouble(&self, why: String) {
-        let _ = self.events.send(UpstreamEvent::Trouble(why)).await;
+    async fn emit_problem(&self, why: String) {
+        let _ = self.events.send(UpstreamEvent::Problem(why)).await;
     }
 
     /// Answers a request with an error on behalf of the server.
-    async fn fail(&self, id: &RequestId, why: &str, status: Option<u16>) {
+    async fn emit_error(&self, id: &RequestId, why: &str, status: Option<u16>) {
         let data = status.map(|status| json!({ "httpStatus": status }));
-        self.say(JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
+        self.emit(JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
     }
 
     /// Sends a message that needs no response. Returns whether the server accepted it.
-    async fn tell(&self, frame: &JsonRpcMessage) -> bool {
-        match self.post(frame).await {
-            Ok(reply) if reply.is_success() => true,
-            Ok(reply) => {
-                let what = if frame.method().is_empty() { "a response" } else { frame.method() };
-                self.trouble(format!("it rejects {what}: {}", reply.status_text())).await;
+    async fn post_notification(&self, message: &JsonRpcMessage) -> bool {
+        match self.post(message).await {
+            Ok(response) if response.is_success() => true,
+            Ok(response) => {
+                let what = if message.method().is_empty() { "a response" } else { message.method() };
+                self.emit_problem(format!("it rejects {what}: {}", response.status_text())).await;
                 false
             }
-            Err(why) => {
-                self.trouble(why).await;
+            Err(UpstreamError(why)) => {
+                self.emit_problem(why).await;
                 false
             }
         }
     }
 
-    async fn post(&self, frame: &JsonRpcMessage) -> Result<http_client::HttpResponse, String> {
-        let own = self.peer.headers(frame);
-        let repeated = self.peer.argument_headers(frame);
+    async fn post(&self, message: &JsonRpcMessage) -> Result<http_client::HttpResponse, UpstreamError> {
+        let own = self.session.headers(message);
+        let repeated = self.session.argument_headers(message);
         let mut headers =
             vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
         headers.extend(own);
         headers.extend(repeated.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        self.wire.send(HttpMethod::Post, &headers, Some(frame.to_string())).await
+        self.http.send(HttpMethod::Post, &headers, Some(message.to_string())).await
     }
 
     /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.
-    fn stop(&self, cancellation: &JsonRpcMessage) -> bool {
+    fn cancel_request(&self, cancellation: &JsonRpcMessage) -> bool {
         let Some(id) = cancellation.param("requestId").and_then(RequestId::from_value) else { return false };
-        let mut under_way = self.under_way();
-        if under_way.get(&id).is_none_or(|request| !request.is_modern) {
+        let mut pending_requests = self.pending_requests();
+        if pending_requests.get(&id).is_none_or(|request| !request.is_stateless) {
             return false;
         }
-        if let Some(request) = under_way.remove(&id) {
+        if let Some(request) = pending_requests.remove(&id) {
             let _ = request.stop.send(());
         }
         true

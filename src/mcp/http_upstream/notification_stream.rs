@@ -25,11 +25,12 @@ impl SharedConnection {
         let mut failures = 0;
         loop {
             match self.open_stream(&cursor).await {
-                Ok(reply) if reply.is_success() && reply.has_content_type(EVENT_STREAM) => {
-                    failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
+                Ok(response) if response.is_success() && response.has_content_type(EVENT_STREAM) => {
+                    failures =
+                        if self.forward_notifications(response, &mut cursor).await { 0 } else { failures };
                 }
                 // It has no such stream, or has lost the session, which the next request detects. 429 (too many requests) is temporary.
-                Ok(reply) if reply.status() < 500 && reply.status() != 429 => return,
+                Ok(response) if response.status() < 500 && response.status() != 429 => return,
                 _ => {}
             }
             failures = (failures + 1).min(16);
@@ -39,18 +40,22 @@ impl SharedConnection {
     }
 
     /// Forwards the messages of one response. Returns whether there were any.
-    async fn hear(&self, reply: super::http_client::HttpResponse, cursor: &mut StreamCursor) -> bool {
-        let mut messages = ResponseReader::new(reply, self.limit, cursor);
-        let mut heard = false;
+    async fn forward_notifications(
+        &self,
+        response: super::http_client::HttpResponse,
+        cursor: &mut StreamCursor,
+    ) -> bool {
+        let mut messages = ResponseReader::new(response, self.limit, cursor);
+        let mut has_messages = false;
         loop {
             match messages.next().await {
-                ResponseItem::Frame(frame) => self.say(frame, None).await,
+                ResponseItem::Message(message) => self.emit(message, None).await,
                 ResponseItem::Malformed(why) => {
                     drop(self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await)
                 }
-                ResponseItem::End(_) => return heard,
+                ResponseItem::End(_) => return has_messages,
             }
-            heard = true;
+            has_messages = true;
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::json::{Value, json};
 use crate::mcp::http_headers::{EVENT_STREAM, LAST_EVENT, read_message};
 use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
-use crate::mcp::upstream_server::UpstreamEvent;
+use crate::mcp::upstream_server::{UpstreamError, UpstreamEvent};
 
 /// The maximum number of reconnections to a broken stream without new events.
 const MAX_RESUMPTIONS: u32 = 5;
@@ -22,74 +22,77 @@ const STREAM_END_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl SharedConnection {
     /// Sends a request; its response and messages go to the events.
-    pub(super) fn send_request(self: &Arc<Self>, frame: JsonRpcMessage, id: RequestId) {
+    pub(super) fn send_request(self: &Arc<Self>, message: JsonRpcMessage, id: RequestId) {
         let (stop, stopped) = oneshot::channel();
-        let is_modern = server_session::is_stateless(&frame);
-        self.under_way().insert(id.clone(), UpstreamRequest { is_modern, stop });
-        let talk = Arc::clone(self);
+        let is_stateless = server_session::is_stateless(&message);
+        self.pending_requests().insert(id.clone(), UpstreamRequest { is_stateless, stop });
+        let shared = Arc::clone(self);
         tokio::spawn(async move {
             // Waits for the notification that completes the handshake.
-            drop(talk.order.read().await);
+            drop(shared.handshake_order.read().await);
             tokio::select! {
-                () = talk.exchange(&frame, &id) => {}
+                () = shared.exchange(&message, &id) => {}
                 // Dropping the stream closes it.
                 Ok(()) = stopped => {}
-                () = talk.closed() => {}
+                () = shared.closed() => {}
             }
-            talk.under_way().remove(&id);
+            shared.pending_requests().remove(&id);
         });
     }
 
-    async fn exchange(self: &Arc<Self>, frame: &JsonRpcMessage, id: &RequestId) {
-        let reply = match self.post_in_session(frame).await {
-            Ok(reply) => reply,
-            Err(why) => return self.fail(id, &why, None).await,
+    async fn exchange(self: &Arc<Self>, message: &JsonRpcMessage, id: &RequestId) {
+        let response = match self.post_with_renewal(message).await {
+            Ok(response) => response,
+            Err(UpstreamError(why)) => return self.emit_error(id, &why, None).await,
         };
-        self.peer.store_session(frame, &reply);
-        if !reply.is_success() {
-            return self.refused(frame, id, reply).await;
+        self.session.store_session(message, &response);
+        if !response.is_success() {
+            return self.handle_http_error(message, id, response).await;
         }
         let mut cursor = StreamCursor::default();
-        if let Some(why) = self.read_response(frame, id, reply, &mut cursor).await {
-            self.fail(id, &why, None).await;
+        if let Some(why) = self.read_response(message, id, response, &mut cursor).await {
+            self.emit_error(id, &why, None).await;
         }
     }
 
     /// Sends a request; if the server has lost the session, sends it again in a new one.
-    async fn post_in_session(self: &Arc<Self>, frame: &JsonRpcMessage) -> Result<HttpResponse, String> {
-        let session = self.peer.session();
-        let reply = self.post(frame).await?;
+    async fn post_with_renewal(
+        self: &Arc<Self>,
+        message: &JsonRpcMessage,
+    ) -> Result<HttpResponse, UpstreamError> {
+        let session = self.session.session();
+        let response = self.post(message).await?;
         match session {
             Some(session)
-                if reply.status() == 404
-                    && frame.method() != method::INITIALIZE
-                    && !server_session::is_stateless(frame) =>
+                if response.status() == 404
+                    && message.method() != method::INITIALIZE
+                    && !server_session::is_stateless(message) =>
             {
                 self.renew_session(&session).await?;
-                self.post(frame).await
+                self.post(message).await
             }
-            _ => Ok(reply),
+            _ => Ok(response),
         }
     }
 
     /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
-    async fn refused(&self, request: &JsonRpcMessage, id: &RequestId, mut reply: HttpResponse) {
-        let (status, text) = (reply.status(), reply.status_text());
-        let body = response_reader::read_body(&mut reply, self.limit).await.unwrap_or_default();
+    async fn handle_http_error(&self, request: &JsonRpcMessage, id: &RequestId, mut response: HttpResponse) {
+        let (status, text) = (response.status(), response.status_text());
+        let body = response_reader::read_body(&mut response, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
         match answer.as_ref().and_then(JsonRpcMessage::error_value) {
             Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
                 self.retry_with_headers(request, id, error).await;
             }
-            Some(error) => self.say(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
+            Some(error) => self.emit(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
             None => {
                 let mut why = format!("it responds with {text}");
-                if let (300..=399, Some(place)) = (status, reply.header("location")) {
+                if let (300..=399, Some(place)) = (status, response.header("location")) {
                     why = format!(
                         "{why}: a redirect to `{place}`, which is not followed; configure that URL instead"
                     );
                 }
-                self.fail(id, &why, Some(status)).await;
+                self.emit_error(id, &why, Some(status)).await;
             }
         }
     }
@@ -102,20 +105,21 @@ impl SharedConnection {
             json!({ "_meta": request.param("_meta").cloned().unwrap_or_default() }),
         );
         let mut cursor = StreamCursor::default();
-        if let Ok(reply) = self.post(&list).await {
-            let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
-            while let ResponseItem::Frame(frame) = messages.next().await {
-                self.peer.store_result(&list, &frame);
+        if let Ok(response) = self.post(&list).await {
+            let mut messages = ResponseReader::new(response, self.limit, &mut cursor);
+            while let ResponseItem::Message(message) = messages.next().await {
+                self.session.store_result(&list, &message);
             }
         }
         match self.post(request).await {
-            Ok(reply) if reply.is_success() => {
-                if let Some(why) = self.read_response(request, id, reply, &mut StreamCursor::default()).await
+            Ok(response) if response.is_success() => {
+                if let Some(why) =
+                    self.read_response(request, id, response, &mut StreamCursor::default()).await
                 {
-                    self.fail(id, &why, None).await;
+                    self.emit_error(id, &why, None).await;
                 }
             }
-            _ => self.say(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
+            _ => self.emit(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
         }
     }
 
@@ -124,29 +128,31 @@ impl SharedConnection {
         &self,
         request: &JsonRpcMessage,
         id: &RequestId,
-        reply: HttpResponse,
+        response: HttpResponse,
         cursor: &mut StreamCursor,
     ) -> Option<String> {
-        let mut reply = reply;
+        let mut response = response;
         let mut failures = 0;
         loop {
             let before = cursor.last.clone();
-            let why = match self.pass_on(request, id, reply, cursor).await {
+            let why = match self.forward_messages(request, id, response, cursor).await {
                 Ok(()) => return None,
-                Err(why) => why,
+                Err(UpstreamError(why)) => why,
             };
             if server_session::is_stateless(request) || cursor.last.is_none() {
                 return Some(why);
             }
             failures = if cursor.last == before { failures + 1 } else { 0 };
-            reply = loop {
+            response = loop {
                 if failures >= MAX_RESUMPTIONS {
                     return Some(why);
                 }
                 tokio::time::sleep(cursor.retry).await;
                 match self.open_stream(cursor).await {
-                    Ok(reply) if reply.is_success() && reply.has_content_type(EVENT_STREAM) => break reply,
-                    Ok(reply) if reply.status() < 500 => return Some(why),
+                    Ok(response) if response.is_success() && response.has_content_type(EVENT_STREAM) => {
+                        break response;
+                    }
+                    Ok(response) if response.status() < 500 => return Some(why),
                     _ => failures += 1,
                 }
             };
@@ -157,86 +163,92 @@ impl SharedConnection {
     ///
     /// # Errors
     /// It ended without the response to the request.
-    async fn pass_on(
+    async fn forward_messages(
         &self,
         request: &JsonRpcMessage,
         id: &RequestId,
-        reply: HttpResponse,
+        response: HttpResponse,
         cursor: &mut StreamCursor,
-    ) -> Result<(), String> {
-        let is_stream = reply.has_content_type(EVENT_STREAM);
-        let mut messages = ResponseReader::new(reply, self.limit, cursor);
+    ) -> Result<(), UpstreamError> {
+        let is_stream = response.has_content_type(EVENT_STREAM);
+        let mut messages = ResponseReader::new(response, self.limit, cursor);
         loop {
             match messages.next().await {
-                ResponseItem::Frame(frame) if *frame.kind() == MessageKind::Response(id.clone()) => {
-                    self.peer.store_result(request, &frame);
-                    self.say(frame, Some(id)).await;
+                ResponseItem::Message(message) if *message.kind() == MessageKind::Response(id.clone()) => {
+                    self.session.store_result(request, &message);
+                    self.emit(message, Some(id)).await;
                     let tail = async { while !matches!(messages.next().await, ResponseItem::End(_)) {} };
                     let _ = tokio::time::timeout(STREAM_END_TIMEOUT, tail).await;
                     return Ok(());
                 }
-                ResponseItem::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
-                ResponseItem::Frame(frame) => {
-                    let error = frame.error_value().cloned();
-                    let Some(error) = error else { return Err("it responds to another request".to_owned()) };
-                    self.say(JsonRpcMessage::error_response_from(id, error), Some(id)).await;
+                ResponseItem::Message(message) if is_stream => self.emit(message, Some(id)).await,
+                ResponseItem::Message(message) => {
+                    let error = message.error_value().cloned();
+                    let Some(error) = error else {
+                        return Err(UpstreamError("it responds to another request".to_owned()));
+                    };
+                    self.emit(JsonRpcMessage::error_response_from(id, error), Some(id)).await;
                     return Ok(());
                 }
                 ResponseItem::Malformed(why) if is_stream => {
                     let _ = self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await;
                 }
-                ResponseItem::Malformed(why) => return Err(format!("its response is malformed: {why}")),
+                ResponseItem::Malformed(why) => {
+                    return Err(UpstreamError(format!("its response is malformed: {why}")));
+                }
                 ResponseItem::End(Some(why)) => return Err(why),
                 ResponseItem::End(None) => {
-                    return Err("its HTTP response ended without a response to the request".to_owned());
+                    let why = "its HTTP response ended without a response to the request";
+                    return Err(UpstreamError(why.to_owned()));
                 }
             }
         }
     }
 
     /// Opens the stream of a session, or resumes it at the cursor.
-    pub(super) async fn open_stream(&self, cursor: &StreamCursor) -> Result<HttpResponse, String> {
+    pub(super) async fn open_stream(&self, cursor: &StreamCursor) -> Result<HttpResponse, UpstreamError> {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
-        headers.extend(self.peer.session_headers());
+        headers.extend(self.session.session_headers());
         headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
-        self.wire.send(HttpMethod::Get, &headers, None).await
+        self.http.send(HttpMethod::Get, &headers, None).await
     }
 
     /// Repeats the client's handshake after the server has lost the session `old`.
-    async fn renew_session(self: &Arc<Self>, old: &str) -> Result<(), String> {
+    async fn renew_session(self: &Arc<Self>, old: &str) -> Result<(), UpstreamError> {
         let _renewing = self.renewing.lock().await;
-        if self.peer.session().is_some_and(|session| session != old) {
+        if self.session.session().is_some_and(|session| session != old) {
             return Ok(());
         }
-        let lost = || "it has lost the session".to_owned();
-        let initialize = self.peer.initialize().ok_or_else(lost)?;
-        self.peer.forget_session();
-        let reply = self.post(&initialize).await?;
-        if !reply.is_success() {
-            return Err(format!("{}, and responds with {} to a new handshake", lost(), reply.status_text()));
+        let lost = || UpstreamError("it has lost the session".to_owned());
+        let initialize = self.session.initialize().ok_or_else(lost)?;
+        self.session.forget_session();
+        let response = self.post(&initialize).await?;
+        if !response.is_success() {
+            let status = response.status_text();
+            return Err(UpstreamError(format!("{}, and responds with {status} to a new handshake", lost())));
         }
-        self.peer.store_session(&initialize, &reply);
+        self.session.store_session(&initialize, &response);
         let mut cursor = StreamCursor::default();
-        let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
+        let mut messages = ResponseReader::new(response, self.limit, &mut cursor);
         loop {
             match messages.next().await {
-                ResponseItem::Frame(frame) if frame.result_value().is_some() => {
-                    self.peer.store_result(&initialize, &frame);
+                ResponseItem::Message(message) if message.result_value().is_some() => {
+                    self.session.store_result(&initialize, &message);
                     break;
                 }
-                ResponseItem::Frame(frame) if frame.error_value().is_some() => return Err(lost()),
+                ResponseItem::Message(message) if message.error_value().is_some() => return Err(lost()),
                 ResponseItem::End(_) => return Err(lost()),
                 _ => {}
             }
         }
         drop(messages);
-        if self.tell(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
-            let talk = Arc::clone(self);
-            tokio::spawn(async move { talk.read_notifications().await });
+        if self.post_notification(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
+            let shared = Arc::clone(self);
+            tokio::spawn(async move { shared.read_notifications().await });
         }
-        self.trouble("it had lost the session; a new one was started".to_owned()).await;
+        self.emit_problem("it had lost the session; a new one was started".to_owned()).await;
         // A restarted server may have other tools.
-        self.say(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({})), None).await;
+        self.emit(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({})), None).await;
         Ok(())
     }
 }

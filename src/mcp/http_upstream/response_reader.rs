@@ -6,6 +6,7 @@ use super::http_client::HttpResponse;
 use super::sse::{SseEvent, SseParser};
 use crate::mcp::http_headers::{self, EVENT_STREAM};
 use crate::mcp::jsonrpc::JsonRpcMessage;
+use crate::mcp::upstream_server::UpstreamError;
 
 /// The default delay before reconnecting to a broken stream.
 const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -28,19 +29,19 @@ impl Default for StreamCursor {
 
 /// The next item of a response.
 pub(super) enum ResponseItem {
-    Frame(JsonRpcMessage),
+    Message(JsonRpcMessage),
     /// A malformed message: the problem.
     Malformed(String),
     /// The end of the response; with the reason if it broke off.
-    End(Option<String>),
+    End(Option<UpstreamError>),
 }
 
 /// Reads the messages of a response.
 pub(super) struct ResponseReader<'c> {
-    reply: HttpResponse,
+    response: HttpResponse,
     /// The parser, if the response is a stream.
     parser: Option<SseParser>,
-    waiting: std::collections::VecDeque<SseEvent>,
+    queued_events: std::collections::VecDeque<SseEvent>,
     cursor: &'c mut StreamCursor,
     limit: usize,
     is_over: bool,
@@ -48,9 +49,16 @@ pub(super) struct ResponseReader<'c> {
 
 impl<'c> ResponseReader<'c> {
     /// Creates a reader. `limit`: the maximum size of a message, in bytes.
-    pub(super) fn new(reply: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
-        let parser = reply.has_content_type(EVENT_STREAM).then(|| SseParser::new(limit));
-        Self { reply, parser, waiting: std::collections::VecDeque::new(), cursor, limit, is_over: false }
+    pub(super) fn new(response: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
+        let parser = response.has_content_type(EVENT_STREAM).then(|| SseParser::new(limit));
+        Self {
+            response,
+            parser,
+            queued_events: std::collections::VecDeque::new(),
+            cursor,
+            limit,
+            is_over: false,
+        }
     }
 
     pub(super) async fn next(&mut self) -> ResponseItem {
@@ -59,36 +67,36 @@ impl<'c> ResponseReader<'c> {
         }
         if self.parser.is_none() {
             self.is_over = true;
-            return self.whole().await;
+            return self.read_single().await;
         }
         loop {
-            while let Some(event) = self.waiting.pop_front() {
-                if let Some(next) = self.take(event) {
+            while let Some(event) = self.queued_events.pop_front() {
+                if let Some(next) = self.handle_event(event) {
                     return next;
                 }
             }
-            let bytes = match self.reply.next_chunk().await {
+            let bytes = match self.response.next_chunk().await {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => return self.end(None),
-                Err(why) => return self.end(Some(why)),
+                Ok(None) => return self.finish(None),
+                Err(why) => return self.finish(Some(why)),
             };
-            let Some(parser) = &mut self.parser else { return self.end(None) };
+            let Some(parser) = &mut self.parser else { return self.finish(None) };
             match parser.feed(&bytes) {
-                Ok(events) => self.waiting.extend(events),
+                Ok(events) => self.queued_events.extend(events),
                 Err(_) => {
                     let why = format!("a message is longer than {} bytes", self.limit);
-                    return self.end(Some(why));
+                    return self.finish(Some(UpstreamError(why)));
                 }
             }
         }
     }
 
-    fn end(&mut self, why: Option<String>) -> ResponseItem {
+    fn finish(&mut self, why: Option<UpstreamError>) -> ResponseItem {
         self.is_over = true;
         ResponseItem::End(why)
     }
 
-    fn take(&mut self, event: SseEvent) -> Option<ResponseItem> {
+    fn handle_event(&mut self, event: SseEvent) -> Option<ResponseItem> {
         if let Some(milliseconds) = event.retry {
             self.cursor.retry = Duration::from_millis(milliseconds).min(MAX_RETRY_DELAY);
         }
@@ -101,18 +109,18 @@ impl<'c> ResponseReader<'c> {
             return None;
         }
         Some(match http_headers::read_message(&event.data) {
-            Ok(frame) => ResponseItem::Frame(frame.into_stream_event()),
+            Ok(message) => ResponseItem::Message(message.into_stream_event()),
             Err(why) => ResponseItem::Malformed(why.message),
         })
     }
 
     /// Reads a body that is one message.
-    async fn whole(&mut self) -> ResponseItem {
-        match read_body(&mut self.reply, self.limit).await {
+    async fn read_single(&mut self) -> ResponseItem {
+        match read_body(&mut self.response, self.limit).await {
             Err(why) => ResponseItem::End(Some(why)),
             Ok(body) if body.iter().all(u8::is_ascii_whitespace) => ResponseItem::End(None),
             Ok(body) => match http_headers::read_message(&body) {
-                Ok(frame) => ResponseItem::Frame(frame),
+                Ok(message) => ResponseItem::Message(message),
                 Err(why) => ResponseItem::Malformed(why.message),
             },
         }
@@ -120,11 +128,11 @@ impl<'c> ResponseReader<'c> {
 }
 
 /// Reads the whole body of a response.
-pub(super) async fn read_body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, String> {
+pub(super) async fn read_body(response: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
-    while let Some(bytes) = reply.next_chunk().await? {
+    while let Some(bytes) = response.next_chunk().await? {
         if body.len() + bytes.len() > limit {
-            return Err(format!("its response is longer than {limit} bytes"));
+            return Err(UpstreamError(format!("its response is longer than {limit} bytes")));
         }
         body.extend_from_slice(&bytes);
     }

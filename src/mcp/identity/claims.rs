@@ -1,5 +1,6 @@
 //! Maps the claims of a token to the context of calls.
 
+use super::TokenError;
 use crate::json::{Map, Value};
 use crate::principal::{Principal, PrincipalComparison};
 
@@ -12,7 +13,7 @@ pub(super) struct ClaimMapping {
     pub(super) roles: Option<String>,
     pub(super) tenant: Option<String>,
     /// Claims that are copied unchanged.
-    pub(super) shown: Vec<String>,
+    pub(super) copied_claims: Vec<String>,
     /// The fixed context of all callers.
     pub(super) context: Map,
 }
@@ -22,15 +23,16 @@ impl ClaimMapping {
     ///
     /// # Errors
     /// There is no principal, or a mapped claim has the wrong type.
-    pub(super) fn map_claims(&self, claims: &Map) -> Result<Map, String> {
+    pub(super) fn map_claims(&self, claims: &Map) -> Result<Map, TokenError> {
         let mut context = self.context.clone();
-        let principal = text(claims, &self.principal)?
-            .ok_or_else(|| format!("the token lacks the claim `{}`, the principal", self.principal))?;
+        let principal = string_claim(claims, &self.principal)?.ok_or_else(|| {
+            TokenError::new(format!("the token lacks the claim `{}`, the principal", self.principal))
+        })?;
         if Principal::parse(&principal, PrincipalComparison::Canonical).is_none() {
-            return Err(format!(
+            return Err(TokenError::new(format!(
                 "the claim `{}` of the token is blank or has control characters",
                 self.principal
-            ));
+            )));
         }
         context.insert("principal".to_owned(), format!("{}{principal}", self.prefix).into());
         if let Some(name) = &self.roles {
@@ -39,20 +41,26 @@ impl ClaimMapping {
                 // Separated by spaces, as in `scope`.
                 Some(Value::String(words)) => words.split_whitespace().map(Value::from).collect(),
                 Some(Value::Array(roles)) if roles.iter().all(Value::is_string) => roles.clone(),
-                Some(_) => return Err(format!("the claim `{name}` of the token is not an array of strings")),
+                Some(_) => {
+                    let why = format!("the claim `{name}` of the token is not an array of strings");
+                    return Err(TokenError::new(why));
+                }
             };
             context.insert("roles".to_owned(), Value::Array(roles));
         }
         if let Some(name) = &self.tenant {
             // Without a tenant, the call would count as one that belongs to no tenant.
-            let tenant = text(claims, name)?
-                .ok_or_else(|| format!("the token lacks the claim `{name}`, the tenant"))?;
+            let tenant = string_claim(claims, name)?
+                .ok_or_else(|| TokenError::new(format!("the token lacks the claim `{name}`, the tenant")))?;
             context.insert("tenant".to_owned(), tenant.into());
         }
-        let shown: Map =
-            self.shown.iter().filter_map(|name| Some((name.clone(), claim(claims, name)?.clone()))).collect();
-        if !self.shown.is_empty() {
-            context.insert("claims".to_owned(), Value::Object(shown));
+        let copied_claims: Map = self
+            .copied_claims
+            .iter()
+            .filter_map(|name| Some((name.clone(), claim(claims, name)?.clone())))
+            .collect();
+        if !self.copied_claims.is_empty() {
+            context.insert("claims".to_owned(), Value::Object(copied_claims));
         }
         Ok(context)
     }
@@ -67,11 +75,11 @@ fn claim<'c>(claims: &'c Map, name: &str) -> Option<&'c Value> {
     })
 }
 
-fn text(claims: &Map, name: &str) -> Result<Option<String>, String> {
+fn string_claim(claims: &Map, name: &str) -> Result<Option<String>, TokenError> {
     match claim(claims, name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
-        Some(_) => Err(format!("the claim `{name}` of the token is not a non-empty string")),
+        Some(_) => Err(TokenError::new(format!("the claim `{name}` of the token is not a non-empty string"))),
     }
 }
 
@@ -81,13 +89,13 @@ mod tests {
 
     use super::*;
 
-    fn context(claims: Value) -> Result<Value, String> {
+    fn context(claims: Value) -> Result<Value, TokenError> {
         let mapping = ClaimMapping {
             principal: "sub".into(),
             prefix: String::new(),
             roles: Some("realm_access.roles".into()),
             tenant: Some("https://example.com/tenant".into()),
-            shown: vec!["email".into()],
+            copied_claims: vec!["email".into()],
             context: Map::from_iter([("team".to_owned(), json!("red"))]),
         };
         mapping.map_claims(claims.as_object().unwrap()).map(Value::Object)

@@ -70,7 +70,7 @@ impl Authenticator {
             policy::check_version(&file.root, &mut diagnostics);
             let mut reader = IdentityReader { reader: PolicyReader::new(&mut diagnostics, &mut sources) };
             if let Some(identity) = &mut identity {
-                reader.fill(identity, &file.root);
+                reader.read_into(identity, &file.root);
             }
         }
         match identity {
@@ -85,7 +85,7 @@ struct IdentityReader<'a> {
 }
 
 impl IdentityReader<'_> {
-    fn fill(&mut self, identity: &mut Authenticator, root: &YamlNode) {
+    fn read_into(&mut self, identity: &mut Authenticator, root: &YamlNode) {
         let tokens = root.get("tokens").and_then(YamlNode::items).unwrap_or_default();
         for node in tokens {
             if let Some(digest) = self.digest(node) {
@@ -125,12 +125,16 @@ impl IdentityReader<'_> {
             let text = folded(prefix);
             if known.iter().any(|other| other.starts_with(&text) || text.starts_with(other)) {
                 let help = "choose prefixes of which none begins with another";
-                self.wrong(prefix, "another issuer could name the same principals", help);
+                self.report_invalid(prefix, "another issuer could name the same principals", help);
             }
             for principal in tokens.iter().filter_map(|token| token.get("principal")) {
                 if folded(principal).starts_with(&text) {
                     let help = "choose another prefix, or another principal for the token";
-                    self.wrong(principal, "the issuer with this prefix could name the same principal", help);
+                    self.report_invalid(
+                        principal,
+                        "the issuer with this prefix could name the same principal",
+                        help,
+                    );
                 }
             }
             known.push(text);
@@ -139,13 +143,13 @@ impl IdentityReader<'_> {
 
     /// Reads the digest of a token.
     fn digest(&mut self, node: &YamlNode) -> Option<Vec<u8>> {
-        match self.one_of(node, &["sha256", "env"])? {
+        match self.exactly_one(node, &["sha256", "env"])? {
             ("sha256", said) => {
                 let digest = HEXLOWER_PERMISSIVE.decode(said.as_str()?.as_bytes()).ok();
                 let digest = digest.filter(|digest| digest.len() == digest::SHA256_OUTPUT_LEN);
                 if digest.is_none() {
                     let message = "this is not a SHA-256 digest";
-                    self.wrong(
+                    self.report_invalid(
                         said,
                         message,
                         "write 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints them",
@@ -154,7 +158,7 @@ impl IdentityReader<'_> {
                 digest
             }
             (_, name) => {
-                let token = self.variable(name)?;
+                let token = self.env_variable(name)?;
                 Some(digest::digest(&digest::SHA256, token.trim().as_bytes()).as_ref().to_vec())
             }
         }
@@ -167,7 +171,7 @@ impl IdentityReader<'_> {
                 .as_str()
                 .is_some_and(|name| Principal::parse(name, PrincipalComparison::Canonical).is_none())
         {
-            self.wrong(
+            self.report_invalid(
                 principal,
                 "this principal is blank, or has control characters",
                 "write the name of the caller that uses the token",
@@ -196,7 +200,7 @@ impl IdentityReader<'_> {
             prefix: text("prefix").unwrap_or_default(),
             roles: text("roles"),
             tenant: text("tenant"),
-            shown: texts("claims"),
+            copied_claims: texts("claims"),
             context: self.context(node),
         };
         Some(Issuer {
@@ -210,7 +214,7 @@ impl IdentityReader<'_> {
     }
 
     fn keys(&mut self, node: &YamlNode, algorithms: &[Algorithm]) -> Option<Vec<VerificationKey>> {
-        let (kind, named) = self.one_of(node, &["jwks", "pem", "secret_env"])?;
+        let (kind, named) = self.exactly_one(node, &["jwks", "pem", "secret_env"])?;
         let first = *algorithms.first()?;
         let is_secret = |algorithm: &Algorithm| algorithm.family() == AlgorithmFamily::Hmac;
         let fits = match kind {
@@ -227,10 +231,14 @@ impl IdentityReader<'_> {
             return None;
         }
         if kind == "secret_env" {
-            let secret = self.variable(named)?;
+            let secret = self.env_variable(named)?;
             if secret.len() < SHORTEST_SECRET {
                 let message = format!("the secret in this variable is shorter than {SHORTEST_SECRET} bytes");
-                self.wrong(named, &message, "a short secret can be found by brute force: use a longer one");
+                self.report_invalid(
+                    named,
+                    &message,
+                    "a short secret can be found by brute force: use a longer one",
+                );
                 return None;
             }
             return Some(vec![VerificationKey::from_secret(secret.as_bytes())]);
@@ -243,19 +251,19 @@ impl IdentityReader<'_> {
         match keys {
             Ok(keys) if !keys.is_empty() => Some(keys),
             Ok(_) => {
-                self.wrong(named, "this file has no signature key", "use another file");
+                self.report_invalid(named, "this file has no signature key", "use another file");
                 None
             }
             Err(why) => {
                 let help = "the file must contain a public key in PEM (`pem`) or a JSON Web Key Set (`jwks`)";
-                self.wrong(named, &format!("this file can't be used: {why}"), help);
+                self.report_invalid(named, &format!("this file can't be used: {why}"), help);
                 None
             }
         }
     }
 
     /// The only one of these keys that is present; reports if there is none or several.
-    fn one_of<'n>(
+    fn exactly_one<'n>(
         &mut self,
         node: &'n YamlNode,
         keys: &[&'static str],
@@ -281,12 +289,12 @@ impl IdentityReader<'_> {
     }
 
     /// Reads an environment variable.
-    fn variable(&mut self, name: &YamlNode) -> Option<String> {
+    fn env_variable(&mut self, name: &YamlNode) -> Option<String> {
         match std::env::var(name.as_str()?) {
             Ok(value) if !value.trim().is_empty() => Some(value),
             _ => {
                 let message = "this environment variable is not set or empty";
-                self.wrong(name, message, "set it in the gateway's environment, or use another one");
+                self.report_invalid(name, message, "set it in the gateway's environment, or use another one");
                 None
             }
         }
@@ -314,7 +322,7 @@ impl IdentityReader<'_> {
         }
     }
 
-    fn wrong(&mut self, node: &YamlNode, message: &str, help: &str) {
+    fn report_invalid(&mut self, node: &YamlNode, message: &str, help: &str) {
         self.reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).with_help(help));
     }
 }

@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::de::IgnoredAny;
 
 use super::claims::ClaimMapping;
-use super::{Caller, jwt, signature_verification};
+use super::{Caller, TokenError, jwt, signature_verification};
 use crate::json::Map;
 
 /// A trusted issuer.
@@ -51,10 +51,10 @@ impl VerificationKey {
     /// Reads the public signature keys of a JSON Web Key Set. Skips all other keys.
     pub(super) fn from_jwks(text: &str) -> Result<Vec<Self>, String> {
         let set: JwkSet = crate::json::from_str(text).map_err(|error| error.to_string())?;
-        Ok(set.keys.iter().filter_map(Self::of_jwk).collect())
+        Ok(set.keys.iter().filter_map(Self::from_jwk).collect())
     }
 
-    fn of_jwk(jwk: &Jwk) -> Option<Self> {
+    fn from_jwk(jwk: &Jwk) -> Option<Self> {
         let common = &jwk.common;
         let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature));
         let key = DecodingKey::from_jwk(jwk).ok().filter(|_| signs)?;
@@ -77,23 +77,24 @@ impl VerificationKey {
 ///
 /// # Errors
 /// The reason why the token is rejected.
-pub(super) fn authenticate(issuers: &[Issuer], token: &str) -> Result<Caller, String> {
+pub(super) fn authenticate(issuers: &[Issuer], token: &str) -> Result<Caller, TokenError> {
     signature_verification::install();
     // Parsed strictly before any signature is verified, so that all parsers of the token agree on its content.
     let claims = jwt::claims(token)?;
-    let header = decode_header(token).map_err(|_| "the token is neither a configured token nor a JWT")?;
+    let header = decode_header(token)
+        .map_err(|_| TokenError::new("the token is neither a configured token nor a JWT"))?;
     if header.crit.is_some() {
-        return Err("the token requires unsupported extensions (`crit`)".to_owned());
+        return Err(TokenError::new("the token requires unsupported extensions (`crit`)"));
     }
-    let mut why = "the token is not signed by a trusted issuer".to_owned();
+    let mut error = TokenError::new("the token is not signed by a trusted issuer");
     for issuer in issuers {
         match issuer.authenticate(token, &header, &claims) {
             Ok(caller) => return Ok(caller),
-            Err(Some(refused)) => why = refused,
+            Err(Some(rejected)) => error = rejected,
             Err(None) => {}
         }
     }
-    Err(why)
+    Err(error)
 }
 
 impl Issuer {
@@ -101,7 +102,7 @@ impl Issuer {
     ///
     /// # Errors
     /// The reason why a token of this issuer is rejected; `None` if the issuer has not signed it.
-    fn authenticate(&self, token: &str, header: &Header, claims: &Map) -> Result<Caller, Option<String>> {
+    fn authenticate(&self, token: &str, header: &Header, claims: &Map) -> Result<Caller, Option<TokenError>> {
         if !self.algorithms.contains(&header.alg) {
             return Err(None);
         }
@@ -124,7 +125,7 @@ impl Issuer {
                 }
                 Err(error) => match error.kind() {
                     jsonwebtoken::errors::ErrorKind::InvalidSignature => {}
-                    _ => why = Some(format!("the token is invalid: {error}")),
+                    _ => why = Some(TokenError::new(format!("the token is invalid: {error}"))),
                 },
             }
         }

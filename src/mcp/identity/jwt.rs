@@ -2,32 +2,35 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::json::{self, Map, Value};
 use data_encoding::BASE64URL_NOPAD;
+
+use super::TokenError;
+use crate::json::{self, Map, Value};
 
 /// The claims of a token, before its signature is verified.
 ///
 /// # Errors
 /// The token is malformed, or its header or claims have a duplicate key at any depth: parsers could choose different values.
-pub(super) fn claims(token: &str) -> Result<Map, String> {
+pub(super) fn claims(token: &str) -> Result<Map, TokenError> {
     let mut segments = token.split('.');
     let (Some(header), Some(claims), Some(_), None) =
         (segments.next(), segments.next(), segments.next(), segments.next())
     else {
-        return Err("the token is neither a configured token nor a JWT".to_owned());
+        return Err(TokenError::new("the token is neither a configured token nor a JWT"));
     };
-    object("header", header)?;
-    object("claims", claims)
+    decode_object("header", header)?;
+    decode_object("claims", claims)
 }
 
-fn object(what: &str, segment: &str) -> Result<Map, String> {
+fn decode_object(what: &str, segment: &str) -> Result<Map, TokenError> {
     let bytes = BASE64URL_NOPAD.decode(segment.as_bytes()).ok();
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = text.ok_or_else(|| format!("the {what} of the token is not base64url of UTF-8"))?;
+    let text =
+        text.ok_or_else(|| TokenError::new(format!("the {what} of the token is not base64url of UTF-8")))?;
     match json::parse(&text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(format!("the {what} of the token is not a JSON object")),
-        Err(error) => Err(format!("the {what} of the token is invalid JSON: {error}")),
+        Ok(_) => Err(TokenError::new(format!("the {what} of the token is not a JSON object"))),
+        Err(error) => Err(TokenError::new(format!("the {what} of the token is invalid JSON: {error}"))),
     }
 }
 
@@ -37,25 +40,26 @@ fn object(what: &str, segment: &str) -> Result<Map, String> {
 ///
 /// # Errors
 /// The token has no `exp`, has a date that is not a number, has expired, or is not valid yet.
-pub(super) fn check_dates(claims: &Map, leeway: Duration) -> Result<Duration, String> {
+pub(super) fn check_dates(claims: &Map, leeway: Duration) -> Result<Duration, TokenError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let expires = date(claims, "exp")?.ok_or("the token has no `exp`")?;
+    let expires = date(claims, "exp")?.ok_or_else(|| TokenError::new("the token has no `exp`"))?;
     if now >= expires.saturating_add(leeway) {
-        return Err("the token has expired".to_owned());
+        return Err(TokenError::new("the token has expired"));
     }
     let begins = date(claims, "nbf")?;
     if begins.is_some_and(|begins| begins > now.saturating_add(leeway)) {
-        return Err("the token is not valid yet (`nbf`)".to_owned());
+        return Err(TokenError::new("the token is not valid yet (`nbf`)"));
     }
     Ok(expires)
 }
 
-fn date(claims: &Map, name: &str) -> Result<Option<Duration>, String> {
+fn date(claims: &Map, name: &str) -> Result<Option<Duration>, TokenError> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = value.is_number().then(|| value.as_f64()).flatten();
     let date = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    date.map(Some)
-        .ok_or_else(|| format!("the claim `{name}` of the token is not a date in seconds since 1970"))
+    date.map(Some).ok_or_else(|| {
+        TokenError::new(format!("the claim `{name}` of the token is not a date in seconds since 1970"))
+    })
 }
 
 #[cfg(test)]

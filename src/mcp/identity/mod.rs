@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::{digest, hmac as keyed, rand};
+use thiserror::Error;
 
 use crate::json::{self, Map, Value, json};
 use crate::principal::{PrincipalComparison, PrincipalValue};
@@ -32,7 +33,7 @@ pub struct Authenticator {
     tokens: Vec<BearerToken>,
     issuers: Vec<Issuer>,
     /// A random key for constant-time comparison of token digests.
-    comparing: keyed::Key,
+    comparison_key: keyed::Key,
 }
 
 impl std::fmt::Debug for Authenticator {
@@ -84,7 +85,7 @@ impl Caller {
         let principal = self.context.get("principal");
         let principal = match PrincipalValue::from_value(principal, comparison) {
             PrincipalValue::Principal(principal) => Value::from(principal.key()),
-            PrincipalValue::Nobody | PrincipalValue::Invalid(_) => json!([principal]),
+            PrincipalValue::Missing | PrincipalValue::Invalid(_) => json!([principal]),
         };
         json::digest(&json!([self.issuer, self.context.get("tenant"), principal, comparison])).to_string()
     }
@@ -101,31 +102,42 @@ impl Caller {
     }
 }
 
+/// The reason why a token is rejected, for the operator's log. It does not contain the token.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+struct TokenError(String);
+
+impl TokenError {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 /// The reason why authentication failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AuthenticationError {
     /// The token is missing.
-    Silent,
+    MissingToken,
     /// The token is rejected, with a reason for the operator's log that does not contain the token.
-    Refused(String),
+    Rejected(String),
 }
 
 impl Authenticator {
     fn new() -> Result<Self, String> {
-        let comparing = keyed::Key::generate(keyed::HMAC_SHA256, &rand::SystemRandom::new())
+        let comparison_key = keyed::Key::generate(keyed::HMAC_SHA256, &rand::SystemRandom::new())
             .map_err(|_| "the system provides no random bytes".to_owned())?;
-        Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparing })
+        Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparison_key })
     }
 
     fn add_token(&mut self, digest: &[u8], context: Map) {
-        let tag = keyed::sign(&self.comparing, digest);
+        let tag = keyed::sign(&self.comparison_key, digest);
         self.tokens.push(BearerToken { tag, caller: Caller::new("token", context) });
     }
 
     /// Authenticates the caller by the `Authorization` header of the request.
     pub(super) fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
-        let refused = |why: &str| Err(AuthenticationError::Refused(why.to_owned()));
-        let Some(authorization) = authorization else { return Err(AuthenticationError::Silent) };
+        let refused = |why: &str| Err(AuthenticationError::Rejected(why.to_owned()));
+        let Some(authorization) = authorization else { return Err(AuthenticationError::MissingToken) };
         let (scheme, token) = authorization.split_once(' ').unwrap_or((authorization, ""));
         let token = token.trim();
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
@@ -138,14 +150,15 @@ impl Authenticator {
         // All are compared, so that the time does not reveal which one matched.
         let mut found = None;
         for known in &self.tokens {
-            if keyed::verify(&self.comparing, digest.as_ref(), known.tag.as_ref()).is_ok() {
+            if keyed::verify(&self.comparison_key, digest.as_ref(), known.tag.as_ref()).is_ok() {
                 found = Some(&known.caller);
             }
         }
         let mut caller = match found {
             Some(caller) => caller.clone(),
             None if self.issuers.is_empty() => return refused("the token is unknown"),
-            None => issuer::authenticate(&self.issuers, token).map_err(AuthenticationError::Refused)?,
+            None => issuer::authenticate(&self.issuers, token)
+                .map_err(|TokenError(why)| AuthenticationError::Rejected(why))?,
         };
         caller.credential = Some(authorization.into());
         Ok(caller)

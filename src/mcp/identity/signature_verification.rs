@@ -53,12 +53,12 @@ impl Verifier<Vec<u8>> for RingVerifier {
         let wrong = |_| signature::Error::new();
         match self.key.kind() {
             DecodingKeyKind::RsaModulusExponent { n, e } => {
-                let algorithm = rsa(self.algorithm).ok_or_else(signature::Error::new)?;
+                let algorithm = rsa_parameters(self.algorithm).ok_or_else(signature::Error::new)?;
                 let key = ring_signature::RsaPublicKeyComponents { n, e };
                 key.verify(algorithm, message, signature).map_err(wrong)
             }
             DecodingKeyKind::SecretOrDer(key) => {
-                if let Some(algorithm) = secret(self.algorithm) {
+                if let Some(algorithm) = hmac_algorithm(self.algorithm) {
                     return keyed::verify(&keyed::Key::new(algorithm, key), message, signature)
                         .map_err(wrong);
                 }
@@ -66,7 +66,7 @@ impl Verifier<Vec<u8>> for RingVerifier {
                     Algorithm::ES256 => &ring_signature::ECDSA_P256_SHA256_FIXED,
                     Algorithm::ES384 => &ring_signature::ECDSA_P384_SHA384_FIXED,
                     Algorithm::EdDSA => &ring_signature::ED25519,
-                    other => rsa(other).ok_or_else(signature::Error::new)?,
+                    other => rsa_parameters(other).ok_or_else(signature::Error::new)?,
                 };
                 ring_signature::UnparsedPublicKey::new(algorithm, key)
                     .verify(message, signature)
@@ -76,7 +76,7 @@ impl Verifier<Vec<u8>> for RingVerifier {
     }
 }
 
-fn secret(algorithm: Algorithm) -> Option<keyed::Algorithm> {
+fn hmac_algorithm(algorithm: Algorithm) -> Option<keyed::Algorithm> {
     Some(match algorithm {
         Algorithm::HS256 => keyed::HMAC_SHA256,
         Algorithm::HS384 => keyed::HMAC_SHA384,
@@ -85,7 +85,7 @@ fn secret(algorithm: Algorithm) -> Option<keyed::Algorithm> {
     })
 }
 
-fn rsa(algorithm: Algorithm) -> Option<&'static ring_signature::RsaParameters> {
+fn rsa_parameters(algorithm: Algorithm) -> Option<&'static ring_signature::RsaParameters> {
     Some(match algorithm {
         Algorithm::RS256 => &ring_signature::RSA_PKCS1_2048_8192_SHA256,
         Algorithm::RS384 => &ring_signature::RSA_PKCS1_2048_8192_SHA384,

@@ -123,9 +123,9 @@ impl Signers {
             return Verification::UnknownSigner;
         };
         let verified = decode_hex(&signature.signature).is_some_and(|bytes| {
-            UnparsedPublicKey::new(&ED25519, &key.0).verify(&message(content), &bytes).is_ok()
+            UnparsedPublicKey::new(&ED25519, &key.0).verify(&signed_bytes(content), &bytes).is_ok()
         });
-        if verified { Verification::Signed } else { Verification::Broken }
+        if verified { Verification::Valid } else { Verification::Invalid }
     }
 }
 
@@ -138,9 +138,9 @@ impl From<PublicKey> for Signers {
 /// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verification {
-    Signed,
+    Valid,
     UnknownSigner,
-    Broken,
+    Invalid,
 }
 
 /// The secret key of someone who may accept tools.
@@ -169,11 +169,11 @@ impl SigningKey {
     }
 
     pub(super) fn sign(&self, content: &Value) -> Signature {
-        let signature = encode_hex(self.0.sign(&message(content)).as_ref());
+        let signature = encode_hex(self.0.sign(&signed_bytes(content)).as_ref());
         Signature { key: self.public_key().to_string(), signature }
     }
 }
 
-fn message(content: &Value) -> Vec<u8> {
+fn signed_bytes(content: &Value) -> Vec<u8> {
     json::canonical_text(&json::json!([SIGNATURE_CONTEXT, content])).into_bytes()
 }

@@ -124,7 +124,8 @@ fn less_strict_settings(
     is: Option<&Value>,
     around: ComparisonContext,
 ) -> Vec<&'static str> {
-    let compare = MemberComparison { was: was.and_then(Value::as_object), is: is.and_then(Value::as_object) };
+    let compare =
+        MemberComparison { old: was.and_then(Value::as_object), new: is.and_then(Value::as_object) };
     match kind {
         PolicyKind::Timeout(_) => {
             let shorter =
@@ -174,8 +175,8 @@ fn less_strict_settings(
         PolicyKind::Model(_) => {
             compare.changed_members(&["temperature", "top_p", "max_tokens", "tools"], |member| {
                 let inner = MemberComparison {
-                    was: compare.before(member).and_then(Value::as_object),
-                    is: compare.after(member).and_then(Value::as_object),
+                    old: compare.before(member).and_then(Value::as_object),
+                    new: compare.after(member).and_then(Value::as_object),
                 };
                 let looser = match member {
                     "tools" => inner.changed_members(&["show", "hide"], |list| match list {
@@ -207,17 +208,17 @@ fn parse_duration(value: Option<&Value>) -> Option<Duration> {
 
 /// The members of a kind before and after.
 struct MemberComparison<'v> {
-    was: Option<&'v Map>,
-    is: Option<&'v Map>,
+    old: Option<&'v Map>,
+    new: Option<&'v Map>,
 }
 
 impl<'v> MemberComparison<'v> {
     fn before(&self, member: &str) -> Option<&'v Value> {
-        self.was?.get(member)
+        self.old?.get(member)
     }
 
     fn after(&self, member: &str) -> Option<&'v Value> {
-        self.is?.get(member)
+        self.new?.get(member)
     }
 
     /// Returns the members that differ, except those in `may_tighten` for which `tightens` returns `true`.
@@ -232,7 +233,7 @@ impl<'v> MemberComparison<'v> {
             .filter(|member| !tightens(member))
             .copied()
             .collect();
-        let members = self.was.into_iter().chain(self.is).flat_map(|members| members.keys());
+        let members = self.old.into_iter().chain(self.new).flat_map(|members| members.keys());
         let mut others = members.filter(|key| !may_tighten.contains(&key.as_str()));
         if others.any(|key| !are_equal(self.before(key), self.after(key))) {
             looser.push("other members");

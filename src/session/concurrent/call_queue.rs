@@ -98,27 +98,27 @@ pub(super) struct QueuedCall<'s> {
 impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
         let changes = self.session.state.take_changes();
-        self.inner.line().leave(self.position, changes);
-        self.inner.tell();
+        self.inner.queue().leave(self.position, changes);
+        self.inner.wake();
     }
 }
 
 impl Inner {
     /// A panic elsewhere leaves a consistent state, for it is changed in single steps.
-    pub(super) fn line(&self) -> MutexGuard<'_, CallQueue> {
+    pub(super) fn queue(&self) -> MutexGuard<'_, CallQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the calls that wait.
-    pub(super) fn tell(&self) {
+    pub(super) fn wake(&self) {
         self.left.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
     /// Waits for earlier calls. Returns whether they have ended.
-    pub(super) async fn others(&self, position: u64, waits_for: WaitsFor) -> bool {
+    pub(super) async fn wait_for_earlier(&self, position: u64, waits_for: WaitsFor) -> bool {
         let mut left = self.left.subscribe();
         let wait = async {
-            while !self.line().is_waiting_over(position, waits_for) {
+            while !self.queue().is_waiting_over(position, waits_for) {
                 if left.changed().await.is_err() {
                     return;
                 }
@@ -131,7 +131,7 @@ impl Inner {
     /// it.
     pub(super) async fn hooked(&self, call: ToolCall) -> HookedCall {
         let mut session = {
-            let line = self.line();
+            let line = self.queue();
             if line.session.hooks.is_empty() {
                 return HookedCall::untouched(call);
             }
@@ -144,7 +144,7 @@ impl Inner {
     /// Gives a call its position. From here on it ends when it is dropped.
     pub(super) fn enter(&self, call: &ToolCall) -> QueuedCall<'_> {
         let layer = self.layer_of(call);
-        let mut line = self.line();
+        let mut line = self.queue();
         line.session.halt_if_aborted();
         let position = line.next;
         line.next += 1;
@@ -160,7 +160,7 @@ impl Inner {
     pub(super) async fn begin(&self, turn: &mut QueuedCall<'_>, call: &ToolCall, unknown: bool) {
         let layer = self.layer_of(call);
         let (waits_for, may_halt) = {
-            let mut line = self.line();
+            let mut line = self.queue();
             turn.session = line.session_for(turn.position, layer.clone());
             let before = || line.under_way.range(..turn.position);
             let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
@@ -177,16 +177,16 @@ impl Inner {
             (waits_for, may_halt)
         };
         if !matches!(waits_for, WaitsFor::None) {
-            let is_known = self.others(turn.position, waits_for).await;
-            turn.session = self.line().session_for(turn.position, layer);
+            let is_known = self.wait_for_earlier(turn.position, waits_for).await;
+            turn.session = self.queue().session_for(turn.position, layer);
             if !is_known {
                 turn.session.state.mark_untrusted();
             }
         }
         let halts =
             may_halt && (!turn.session.hooks.is_empty() || turn.session.halts(call, &turn.session.layers()));
-        self.line().under_way.insert(turn.position, halts);
-        self.tell();
+        self.queue().under_way.insert(turn.position, halts);
+        self.wake();
         turn.session.state.record_changes();
     }
 

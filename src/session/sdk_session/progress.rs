@@ -16,7 +16,7 @@ use crate::session::{Session, SessionScope};
 pub(super) struct SdkProgress {
     pub(super) session: Session,
     /// Announced calls that the SDK has not made yet.
-    pub(super) told: Vec<AnnouncedCall>,
+    pub(super) announced: Vec<AnnouncedCall>,
     /// The changes of the calls of the present round, since something else changed the session last.
     pub(super) positions: Option<Positions>,
     /// The last position whose changes can't be told from others any more.
@@ -46,19 +46,19 @@ impl SdkProgress {
     }
 
     /// The index of an announced call that has not been made.
-    pub(super) fn told(&self, call: &ToolCall) -> Option<usize> {
-        self.told.iter().position(|told| is_same_call(&told.call, call))
+    pub(super) fn announced_index(&self, call: &ToolCall) -> Option<usize> {
+        self.announced.iter().position(|told| is_same_call(&told.call, call))
     }
 
     /// Whether a call depends on earlier calls that the SDK has not made.
     pub(super) fn waits_for_earlier(&self, id: &str, tool: &str, input: &Value) -> bool {
         let call = self.call(id, tool, input);
-        let told = self.told(&call).and_then(|index| self.told.get(index));
+        let told = self.announced_index(&call).and_then(|index| self.announced.get(index));
         told.is_some_and(|told| self.depends_on_earlier(told))
     }
 
     pub(super) fn depends_on_earlier(&self, told: &AnnouncedCall) -> bool {
-        let earlier = self.told.iter().filter(|other| other.position < told.position).count();
+        let earlier = self.announced.iter().filter(|other| other.position < told.position).count();
         let is_lost = self.merged.is_some_and(|merged| told.position < merged);
         (earlier > 0 || is_lost) && {
             let call = &told.prepared.hooked.call;
@@ -84,7 +84,7 @@ impl SdkProgress {
     }
 
     /// Brings one call to its outcome: an announced one as its round was decided, any other by itself.
-    pub(super) async fn make(
+    pub(super) async fn run_call(
         &mut self,
         executor: &impl ToolExecutor,
         asked: ToolCall,
@@ -98,7 +98,7 @@ impl SdkProgress {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        let Some(index) = self.told(&asked) else {
+        let Some(index) = self.announced_index(&asked) else {
             self.merge();
             let session = &mut self.session;
             session.halt_if_aborted();
@@ -109,8 +109,8 @@ impl SdkProgress {
             let decision = runner.decide(&prepared);
             return runner.run_sdk_call(asked, &prepared, decision, started).await;
         };
-        let is_unknown = self.told.get(index).is_some_and(|told| self.depends_on_earlier(told));
-        let AnnouncedCall { position, prepared, planned, scope, .. } = self.told.remove(index);
+        let is_unknown = self.announced.get(index).is_some_and(|told| self.depends_on_earlier(told));
+        let AnnouncedCall { position, prepared, planned, scope, .. } = self.announced.remove(index);
         let mut driven = InPosition::new(self, position, is_unknown);
         let session = driven.session();
         session.halt_if_aborted();
@@ -123,8 +123,8 @@ impl SdkProgress {
     pub(super) async fn run_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
         for found in self.session.new_calls(history) {
             let call = history_call(&self.session.calls, &found);
-            if self.told.iter().any(|told| is_same_call(&told.call, &call)) {
-                self.make(executor, call, Instant::now()).await;
+            if self.announced.iter().any(|told| is_same_call(&told.call, &call)) {
+                self.run_call(executor, call, Instant::now()).await;
             }
         }
     }

@@ -124,8 +124,8 @@ pub fn encode(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
     writer.allowance(allowance);
     match spent {
         LimitUsage::Gcra(gcra) => gcra.write(&mut writer),
-        LimitUsage::Window(count) | LimitUsage::Total(count) => count.write(&mut writer),
-        LimitUsage::Sliding(sliding) => sliding.write(&mut writer),
+        LimitUsage::FixedWindow(count) | LimitUsage::Total(count) => count.write(&mut writer),
+        LimitUsage::SlidingWindow(sliding) => sliding.write(&mut writer),
         LimitUsage::Slots(held) => writer.number(*held),
     }
     writer.0
@@ -139,8 +139,8 @@ pub fn decode(bytes: &[u8]) -> Option<(LimitUsage, Allowance)> {
     let allowance = reader.allowance()?;
     let spent = match allowance {
         Allowance::Gcra { .. } => LimitUsage::Gcra(Gcra::read(&mut reader)?),
-        Allowance::FixedWindow { .. } => LimitUsage::Window(ResettableCount::read(&mut reader)?),
-        Allowance::SlidingWindow { .. } => LimitUsage::Sliding(SlidingLog::read(&mut reader)?),
+        Allowance::FixedWindow { .. } => LimitUsage::FixedWindow(ResettableCount::read(&mut reader)?),
+        Allowance::SlidingWindow { .. } => LimitUsage::SlidingWindow(SlidingLog::read(&mut reader)?),
         Allowance::Total { .. } => LimitUsage::Total(ResettableCount::read(&mut reader)?),
         Allowance::Slots { .. } => LimitUsage::Slots(reader.number()?),
     };

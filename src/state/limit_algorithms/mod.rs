@@ -41,8 +41,8 @@ pub enum LimitAnswer {
 #[derive(Debug)]
 pub enum LimitUsage {
     Gcra(Gcra),
-    Window(ResettableCount),
-    Sliding(SlidingLog),
+    FixedWindow(ResettableCount),
+    SlidingWindow(SlidingLog),
     Total(ResettableCount),
     Slots(u64),
 }
@@ -52,8 +52,8 @@ impl LimitUsage {
     pub fn new(allowance: &Allowance, now: Micros) -> Self {
         match allowance {
             Allowance::Gcra { per, .. } => Self::Gcra(Gcra::new(now, micros(*per))),
-            Allowance::FixedWindow { .. } => Self::Window(ResettableCount::new(now)),
-            Allowance::SlidingWindow { .. } => Self::Sliding(SlidingLog::default()),
+            Allowance::FixedWindow { .. } => Self::FixedWindow(ResettableCount::new(now)),
+            Allowance::SlidingWindow { .. } => Self::SlidingWindow(SlidingLog::default()),
             Allowance::Total { .. } => Self::Total(ResettableCount::new(now)),
             Allowance::Slots { .. } => Self::Slots(0),
         }
@@ -76,10 +76,10 @@ impl LimitUsage {
                 gcra.drain(now, *limit, micros(*per), *burst);
                 gcra.check(*limit, *burst, cost)
             }
-            (Self::Window(count), Allowance::FixedWindow { limit, per }) => {
+            (Self::FixedWindow(count), Allowance::FixedWindow { limit, per }) => {
                 count.check_window(now, *limit, micros(*per), cost)
             }
-            (Self::Sliding(sliding), Allowance::SlidingWindow { limit, per }) => {
+            (Self::SlidingWindow(sliding), Allowance::SlidingWindow { limit, per }) => {
                 sliding.remove_expired(now, micros(*per));
                 sliding.check(now, *limit, micros(*per), cost)
             }
@@ -101,8 +101,8 @@ impl LimitUsage {
     pub fn acquire(&mut self, now: Micros, cost: u64) {
         match self {
             Self::Gcra(gcra) => gcra.acquire(cost),
-            Self::Window(count) | Self::Total(count) => count.acquire(now, cost),
-            Self::Sliding(sliding) => sliding.acquire(now, cost),
+            Self::FixedWindow(count) | Self::Total(count) => count.acquire(now, cost),
+            Self::SlidingWindow(sliding) => sliding.acquire(now, cost),
             Self::Slots(held) => *held = held.saturating_add(cost),
         }
     }
@@ -111,8 +111,8 @@ impl LimitUsage {
     pub fn clamp_to(&mut self, now: Micros) {
         match self {
             Self::Gcra(gcra) => gcra.clamp_to(now),
-            Self::Window(count) | Self::Total(count) => count.clamp_to(now),
-            Self::Sliding(sliding) => sliding.clamp_to(now),
+            Self::FixedWindow(count) | Self::Total(count) => count.clamp_to(now),
+            Self::SlidingWindow(sliding) => sliding.clamp_to(now),
             Self::Slots(_) => {}
         }
     }
@@ -121,9 +121,11 @@ impl LimitUsage {
     pub fn reset_at(&self, allowance: &Allowance) -> Option<Micros> {
         match (self, allowance) {
             (Self::Gcra(gcra), Allowance::Gcra { limit, .. }) => gcra.reset_at(*limit),
-            (Self::Window(count), Allowance::FixedWindow { per, .. }) => Some(count.last() + micros(*per)),
+            (Self::FixedWindow(count), Allowance::FixedWindow { per, .. }) => {
+                Some(count.last() + micros(*per))
+            }
             (Self::Total(count), Allowance::Total { keep, .. }) => Some(count.last() + micros(*keep)),
-            (Self::Sliding(sliding), Allowance::SlidingWindow { per, .. }) => {
+            (Self::SlidingWindow(sliding), Allowance::SlidingWindow { per, .. }) => {
                 Some(sliding.last() + micros(*per))
             }
             (Self::Slots(0), Allowance::Slots { .. }) => Some(Micros::MIN),
@@ -134,7 +136,7 @@ impl LimitUsage {
     /// The memory that this takes, in units of a limit that is a single number.
     pub fn size(&self) -> usize {
         match self {
-            Self::Sliding(sliding) => sliding.len().max(1),
+            Self::SlidingWindow(sliding) => sliding.len().max(1),
             _ => 1,
         }
     }

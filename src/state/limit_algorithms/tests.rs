@@ -205,7 +205,7 @@ proptest! {
             prop_assert_eq!(format!("{read:?}"), format!("{spent:?}"));
             let cut = &written[..cut.index(written.len())];
             // Only the last times of a sliding window may be missing.
-            prop_assert!(encoding::decode(cut).is_none() || matches!(read, LimitUsage::Sliding(_)));
+            prop_assert!(encoding::decode(cut).is_none() || matches!(read, LimitUsage::SlidingWindow(_)));
         }
     }
 

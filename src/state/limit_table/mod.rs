@@ -225,8 +225,10 @@ impl LimitTable {
         for (key, asked) in asked {
             // A limit is charged to the account that created it; only its growth is charged to the account that makes it
             // grow.
-            let grows =
-                self.keys.get(*key).is_none_or(|tracked| matches!(tracked.usage, LimitUsage::Sliding(_)));
+            let grows = self
+                .keys
+                .get(*key)
+                .is_none_or(|tracked| matches!(tracked.usage, LimitUsage::SlidingWindow(_)));
             *needed.entry(asked.account).or_default() += usize::from(grows);
         }
         let all: usize = needed.values().sum();

@@ -22,7 +22,7 @@ pub struct SharedLimitState {
 
 /// The state of one limit.
 pub struct LimitView<'a> {
-    pub spent: &'a LimitUsage,
+    pub usage: &'a LimitUsage,
     pub charges: &'a AccountCharges,
     pub allowance: &'a Allowance,
     /// When to check whether it can be removed.
@@ -31,7 +31,7 @@ pub struct LimitView<'a> {
 
 /// A limit as loaded from the store.
 pub struct LoadedLimit {
-    pub spent: LimitUsage,
+    pub usage: LimitUsage,
     pub charges: AccountCharges,
     pub allowance: Allowance,
 }
@@ -59,7 +59,7 @@ impl LimitTable {
     pub fn load(&mut self, key: &str, brought: LoadedLimit, due: Option<Micros>) {
         let key: Arc<str> = Arc::from(key);
         self.due.extend(due.map(|due| (due, Arc::clone(&key))));
-        let LoadedLimit { spent, charges, allowance } = brought;
+        let LoadedLimit { usage: spent, charges, allowance } = brought;
         self.keys.insert(key, TrackedLimit { usage: spent, charges, allowance, due });
     }
 
@@ -67,7 +67,7 @@ impl LimitTable {
     pub fn get(&self, key: &str) -> Option<LimitView<'_>> {
         let tracked = self.keys.get(key)?;
         let TrackedLimit { usage: spent, charges, allowance, due } = tracked;
-        Some(LimitView { spent, charges, allowance, due: *due })
+        Some(LimitView { usage: spent, charges, allowance, due: *due })
     }
 
     /// The current shared state.

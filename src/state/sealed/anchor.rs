@@ -63,7 +63,7 @@ impl AnchoredRecord {
 /// The verdict on a version that was read or written.
 pub enum VersionStatus {
     /// It is or was the latest version.
-    Counts,
+    Valid,
     /// So many versions followed that nobody can tell.
     Overtaken,
 }
@@ -76,7 +76,7 @@ pub struct AnchorLink {
     /// The store's name.
     pub store: String,
     /// Whether the store has recorded the anchor. Until then, a store without a name is new, and not lost.
-    pub is_done: bool,
+    pub is_confirmed: bool,
 }
 
 impl Anchor {
@@ -115,15 +115,18 @@ impl Anchor {
         let text = |name: &str| Some(record.value.get(name)?.as_str()?.to_owned());
         let read = || {
             let is_done = record.value.get("is_done")?.as_bool()?;
-            Some(AnchorLink { anchor: text("anchor")?, store: text("store")?, is_done })
+            Some(AnchorLink { anchor: text("anchor")?, store: text("store")?, is_confirmed: is_done })
         };
         Ok(Some((read().ok_or_else(damaged_error)?, record.version)))
     }
 
     /// Records the store that the anchor belongs to. Returns `false` after a concurrent write.
     pub async fn write_link(&self, bound: &AnchorLink, over: Option<u64>) -> Result<bool, StoreError> {
-        let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
-        let write = ConditionalWrite { over, ..ConditionalWrite::new(LINK_KEY, &value, Account::NOBODY) };
+        let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_confirmed });
+        let write = ConditionalWrite {
+            expected_version: over,
+            ..ConditionalWrite::new(LINK_KEY, &value, Account::NOBODY)
+        };
         self.store.write_record(self.clock.now(), write).await
     }
 
@@ -144,11 +147,11 @@ impl Anchor {
         found: Option<&Envelope>,
     ) -> Result<VersionStatus, StoreError> {
         match (known, found) {
-            (None, None) => Ok(VersionStatus::Counts),
+            (None, None) => Ok(VersionStatus::Valid),
             (Some(known), None) => {
                 // The store deletes a record at its expiry, the anchor only at its next write.
                 let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
-                if forgotten { Ok(VersionStatus::Counts) } else { Err(altered_error(key, "was removed")) }
+                if forgotten { Ok(VersionStatus::Valid) } else { Err(altered_error(key, "was removed")) }
             }
             (Some(known), Some(found)) if found.serial < known.latest() => {
                 Err(altered_error(key, "was replaced by an older version"))
@@ -183,12 +186,12 @@ impl Anchor {
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
             let write = ConditionalWrite {
-                over,
+                expected_version: over,
                 forget_at: written.forget_at,
                 ..ConditionalWrite::new(key, &value, account)
             };
             if self.store.write_record(now, write).await? {
-                return Ok(VersionStatus::Counts);
+                return Ok(VersionStatus::Valid);
             }
         }
         Err(StoreError::Unavailable(
@@ -205,7 +208,7 @@ fn check_version(
 ) -> Result<VersionStatus, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
-        return Ok(VersionStatus::Counts);
+        return Ok(VersionStatus::Valid);
     }
     if known.versions.first().is_some_and(|(oldest, _)| found.serial < *oldest) {
         return Ok(VersionStatus::Overtaken);

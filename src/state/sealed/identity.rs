@@ -51,12 +51,12 @@ struct StoreOwner {
     /// The name of its anchor, if it has one.
     anchor: Option<String>,
     /// Whether it is sealed with the current key.
-    is_current: bool,
+    is_sealed_with_current_key: bool,
     version: u64,
 }
 
 impl StoreOwner {
-    fn sealed(&self, keys: &Keys) -> Value {
+    fn to_sealed_json(&self, keys: &Keys) -> Value {
         let seal = keys.seal(Purpose::Store, &json!([self.store, self.anchor]));
         json!({ "store": self.store, "anchor": self.anchor, "seal": seal })
     }
@@ -68,7 +68,12 @@ impl StoreOwner {
         };
         let anchor = text("anchor").map(str::to_owned);
         keys.verify(Purpose::Store, &json!([store, anchor]), seal).map_err(|_| IntegrityError::OtherKeys)?;
-        Ok(Self { store: store.to_owned(), anchor, is_current: keys.is_current(seal), version })
+        Ok(Self {
+            store: store.to_owned(),
+            anchor,
+            is_sealed_with_current_key: keys.is_current(seal),
+            version,
+        })
     }
 }
 
@@ -89,7 +94,7 @@ impl SealedStore {
                 },
             };
             let Some(owner) = done else { continue };
-            if !owner.is_current {
+            if !owner.is_sealed_with_current_key {
                 self.reseal(&owner).await?;
             }
             return Ok(owner.store);
@@ -113,24 +118,24 @@ impl SealedStore {
         let bound = anchor.link().await?;
         match (owner, bound) {
             (None, None) => {
-                let bound = AnchorLink { anchor: random_name()?, store: random_name()?, is_done: false };
+                let bound = AnchorLink { anchor: random_name()?, store: random_name()?, is_confirmed: false };
                 anchor.write_link(&bound, None).await?;
             }
-            (None, Some((bound, _))) if !bound.is_done => {
+            (None, Some((bound, _))) if !bound.is_confirmed => {
                 self.create_owner(bound.store, Some(bound.anchor)).await?
             }
             (None, Some(_)) => return Err(IntegrityError::Lost),
             (Some(owner), None) if owner.anchor.is_none() || accepts => {
-                let bound = AnchorLink { anchor: random_name()?, store: owner.store, is_done: false };
+                let bound = AnchorLink { anchor: random_name()?, store: owner.store, is_confirmed: false };
                 anchor.write_link(&bound, None).await?;
             }
             (Some(owner), Some((bound, version))) if owner.store == bound.store => {
                 match owner.anchor.as_ref() == Some(&bound.anchor) {
-                    true if bound.is_done => return Ok(Some(owner)),
+                    true if bound.is_confirmed => return Ok(Some(owner)),
                     true => {
-                        anchor.write_link(&AnchorLink { is_done: true, ..bound }, Some(version)).await?;
+                        anchor.write_link(&AnchorLink { is_confirmed: true, ..bound }, Some(version)).await?;
                     }
-                    false if !bound.is_done && (owner.anchor.is_none() || accepts) => {
+                    false if !bound.is_confirmed && (owner.anchor.is_none() || accepts) => {
                         let over = Some(owner.version);
                         self.write_owner(&StoreOwner { anchor: Some(bound.anchor), ..owner }, over).await?;
                     }
@@ -138,7 +143,7 @@ impl SealedStore {
                 }
             }
             // A process without an anchor has created the store in the meantime.
-            (Some(owner), Some((bound, version))) if !bound.is_done && owner.anchor.is_none() => {
+            (Some(owner), Some((bound, version))) if !bound.is_confirmed && owner.anchor.is_none() => {
                 anchor.write_link(&AnchorLink { store: owner.store, ..bound }, Some(version)).await?;
             }
             (Some(_), _) => return Err(IntegrityError::OtherAnchor),
@@ -154,13 +159,17 @@ impl SealedStore {
                 return Err(IntegrityError::Unsealed);
             }
         }
-        self.write_owner(&StoreOwner { store, anchor, is_current: true, version: 0 }, None).await?;
+        self.write_owner(&StoreOwner { store, anchor, is_sealed_with_current_key: true, version: 0 }, None)
+            .await?;
         Ok(())
     }
 
     async fn write_owner(&self, owner: &StoreOwner, over: Option<u64>) -> Result<bool, StoreError> {
-        let value = owner.sealed(&self.keys);
-        let write = ConditionalWrite { over, ..ConditionalWrite::new(OWNER_KEY, &value, Account::NOBODY) };
+        let value = owner.to_sealed_json(&self.keys);
+        let write = ConditionalWrite {
+            expected_version: over,
+            ..ConditionalWrite::new(OWNER_KEY, &value, Account::NOBODY)
+        };
         // No record expires at this time.
         self.inner.write_record(jiff::Timestamp::MIN, write).await
     }
@@ -186,7 +195,7 @@ impl SealedStore {
                     let over = Some(standing.envelope.version());
                     // An existing record stays charged to its account.
                     let write = ConditionalWrite {
-                        over,
+                        expected_version: over,
                         forget_at: *forget_at,
                         ..ConditionalWrite::new(key, value, Account::NOBODY)
                     };

@@ -197,7 +197,7 @@ impl SealedStore {
         now: Timestamp,
         write: ConditionalWrite<'_>,
     ) -> Result<bool, StoreError> {
-        let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
+        let ConditionalWrite { key, value, expected_version: over, forget_at, account, when_full } = write;
         let _turn =
             match self.write_locks.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
                 Some(turn) => Some(turn.lock().await),
@@ -218,13 +218,13 @@ impl SealedStore {
         // An eviction is indistinguishable from a removal by an attacker, so nothing is evicted if an anchor would report
         // it.
         let when_full = if self.anchor.is_some() { OnQuotaExceeded::Refuse } else { when_full };
-        let sealed = ConditionalWrite { value: &value, over, when_full, ..write };
+        let sealed = ConditionalWrite { value: &value, expected_version: over, when_full, ..write };
         if !self.inner.write_record(now, sealed).await? {
             return Ok(false);
         }
         match &self.anchor {
             Some(anchor) => match anchor.advance(now, key, &envelope, account).await? {
-                VersionStatus::Counts => Ok(true),
+                VersionStatus::Valid => Ok(true),
                 VersionStatus::Overtaken => Err(StoreError::Unavailable(format!(
                     "so many writes of the record `{}` of `{}` followed that the outcome of this write is unknown",
                     key.key, key.space

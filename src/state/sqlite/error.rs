@@ -15,7 +15,7 @@ pub enum SqliteStoreError {
     /// An error of the database.
     Database(rusqlite::Error),
     /// An error of the store.
-    Told(String),
+    Store(String),
 }
 
 impl From<rusqlite::Error> for SqliteStoreError {
@@ -38,7 +38,7 @@ impl SqliteStoreError {
     fn message(&self, store: &str) -> String {
         match self {
             Self::Database(error) => database_message(error, store),
-            Self::Told(told) => format!("{store}: {told}"),
+            Self::Store(told) => format!("{store}: {told}"),
         }
     }
 }

@@ -14,31 +14,31 @@ pub enum Durability {
     /// The job only reads.
     ReadOnly,
     /// Its writes survive the end of the process, but may be lost in a power failure.
-    Writing,
+    ProcessCrash,
     /// Its writes are on the disk.
-    Keeping,
+    PowerFailure,
 }
 
 /// A job.
 pub trait Job: Send {
-    fn needs(&self) -> Durability;
+    fn durability(&self) -> Durability;
 
     /// Whether the caller has dropped the future, so that the job need not run.
-    fn is_given_up(&self) -> bool;
+    fn is_abandoned(&self) -> bool;
 
     /// Runs the job in a transaction. Returns whether its writes are to be committed.
     fn run(&mut self, database: &Connection, home: &DatabaseFile) -> bool;
 
     /// Delivers the result, once it is known whether the transaction was committed.
-    fn answer(self: Box<Self>, kept: Result<(), StoreError>);
+    fn complete(self: Box<Self>, kept: Result<(), StoreError>);
 }
 
 /// A job as a closure over the database, with a conversion of its result that runs after the commit.
 pub struct ClosureJob<T, U, Run, Kept> {
-    pub needs: Durability,
+    pub durability: Durability,
     pub run: Option<Run>,
-    pub done: Option<Result<T, SqliteStoreError>>,
-    pub kept: Kept,
+    pub result: Option<Result<T, SqliteStoreError>>,
+    pub convert: Kept,
     pub reply: oneshot::Sender<Result<U, StoreError>>,
 }
 
@@ -49,25 +49,25 @@ where
     Run: FnOnce(&Connection, &DatabaseFile) -> Result<T, SqliteStoreError> + Send,
     Kept: FnOnce(T) -> U + Send,
 {
-    fn needs(&self) -> Durability {
-        self.needs
+    fn durability(&self) -> Durability {
+        self.durability
     }
 
-    fn is_given_up(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }
 
     fn run(&mut self, database: &Connection, home: &DatabaseFile) -> bool {
-        self.done = self.run.take().map(|run| run(database, home));
-        matches!(self.done, Some(Ok(_)))
+        self.result = self.run.take().map(|run| run(database, home));
+        matches!(self.result, Some(Ok(_)))
     }
 
-    fn answer(self: Box<Self>, kept: Result<(), StoreError>) {
-        let answer = match (self.done, kept) {
+    fn complete(self: Box<Self>, kept: Result<(), StoreError>) {
+        let answer = match (self.result, kept) {
             // The job's own error is more specific than that of the transaction.
             (Some(Err(failure)), _) => Err(failure.to_store_error()),
             (_, Err(error)) => Err(error),
-            (Some(Ok(done)), Ok(())) => Ok((self.kept)(done)),
+            (Some(Ok(done)), Ok(())) => Ok((self.convert)(done)),
             // The job was abandoned.
             (None, Ok(())) => return,
         };

@@ -70,7 +70,7 @@ pub fn is_slot(take: &LimitAcquisition) -> bool {
 struct LoadedBatch {
     limits: LimitTable,
     before: SharedLimitState,
-    stood: HashMap<String, StoredLimit>,
+    stored: HashMap<String, StoredLimit>,
     /// How many were loaded because they are due for removal.
     due_by_now: usize,
 }
@@ -78,7 +78,7 @@ struct LoadedBatch {
 /// A limit as stored in the file.
 #[derive(PartialEq)]
 enum StoredLimit {
-    Nowhere,
+    Absent,
     Row { taken: Vec<u8>, due: Option<Micros>, charges: Vec<u8> },
     Slots,
 }
@@ -158,21 +158,21 @@ impl LoadedBatch {
             let due = if let Some(StoredLimit::Row { due, .. }) = stood.get(&key) { *due } else { None };
             limits.load(&key, limit, due);
         }
-        Ok(Self { limits, before, stood, due_by_now })
+        Ok(Self { limits, before, stored: stood, due_by_now })
     }
 
     fn write_back(&self, database: &Connection) -> Result<(), SqliteStoreError> {
         let mut after = self.limits.shared_state();
-        for (key, stood) in &self.stood {
+        for (key, stood) in &self.stored {
             let stands = match self.limits.get(key) {
-                None => StoredLimit::Nowhere,
-                Some(limit) if matches!(limit.spent, LimitUsage::Slots(_)) => {
+                None => StoredLimit::Absent,
+                Some(limit) if matches!(limit.usage, LimitUsage::Slots(_)) => {
                     // The number of held slots is stored with their owners.
                     limit.charges.clone().release(&mut after.shares);
                     StoredLimit::Slots
                 }
                 Some(limit) => StoredLimit::Row {
-                    taken: encoding::encode(limit.spent, limit.allowance),
+                    taken: encoding::encode(limit.usage, limit.allowance),
                     due: limit.due,
                     charges: encode_charges(limit.charges),
                 },
@@ -184,7 +184,7 @@ impl LoadedBatch {
                 (StoredLimit::Row { .. }, StoredLimit::Slots) => {
                     database.prepare_cached("DELETE FROM slots WHERE key = ?1")?.execute([key])?;
                 }
-                (StoredLimit::Nowhere | StoredLimit::Slots, StoredLimit::Row { .. }) => {
+                (StoredLimit::Absent | StoredLimit::Slots, StoredLimit::Row { .. }) => {
                     database.prepare_cached("DELETE FROM limits WHERE key = ?1")?.execute([key])?;
                 }
                 _ => {}
@@ -216,17 +216,20 @@ fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, Stored
     let mut select = database.prepare_cached("SELECT COALESCE(SUM(held), 0) FROM slots WHERE key = ?1")?;
     let held: i64 = select.query_row([key], |row| row.get(0))?;
     if held <= 0 {
-        return Ok((None, StoredLimit::Nowhere));
+        return Ok((None, StoredLimit::Absent));
     }
     let (spent, allowance) = (LimitUsage::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
-    Ok((Some(LoadedLimit { spent, charges: AccountCharges::default(), allowance }), StoredLimit::Slots))
+    Ok((
+        Some(LoadedLimit { usage: spent, charges: AccountCharges::default(), allowance }),
+        StoredLimit::Slots,
+    ))
 }
 
 fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, SqliteStoreError> {
     let limit = encoding::decode(taken).zip(decode_charges(charges));
-    let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { spent, charges, allowance });
+    let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { usage: spent, charges, allowance });
     limit.ok_or_else(|| {
-        SqliteStoreError::Told(format!(
+        SqliteStoreError::Store(format!(
             "the state of the limit `{key}` is damaged; restore a backup, or move the file away"
         ))
     })

@@ -72,14 +72,14 @@ struct FileBounds {
     is_durable: bool,
     capacity: Capacity,
     /// The maximum size, in pages of 4 KiB.
-    pages: u32,
+    max_pages: u32,
 }
 
 /// What stays the same while a store is open.
 #[derive(Debug)]
 struct DatabaseFile {
     path: PathBuf,
-    place: FileIdentity,
+    identity: FileIdentity,
     owner: SlotOwner,
     capacity: Capacity,
 }
@@ -102,7 +102,7 @@ impl SqliteStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
-        Self::open_bounded(path, FileBounds { is_durable: true, capacity, pages: 1 << 20 })
+        Self::open_bounded(path, FileBounds { is_durable: true, capacity, max_pages: 1 << 20 })
     }
 
     /// Opens the anchor of a [`SealedStore`](super::SealedStore). A missing file is created. Its content is persistent; the
@@ -119,7 +119,7 @@ impl SqliteStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
-        Self::open_bounded(path, FileBounds { is_durable: false, capacity, pages: 1 << 20 })
+        Self::open_bounded(path, FileBounds { is_durable: false, capacity, max_pages: 1 << 20 })
     }
 
     fn open_bounded(path: &Path, bounds: FileBounds) -> Result<Self, SqliteOpenError> {
@@ -143,11 +143,11 @@ impl SqliteStore {
         run: impl FnOnce(&Connection, &DatabaseFile) -> Result<T, SqliteStoreError> + Send + 'static,
         kept: impl FnOnce(T) -> U + Send + 'static,
     ) -> Result<U, StoreError> {
-        let needs = if self.is_durable { needs } else { needs.min(Durability::Writing) };
+        let needs = if self.is_durable { needs } else { needs.min(Durability::ProcessCrash) };
         let (reply, answer) = oneshot::channel();
-        let work = ClosureJob { needs, run: Some(run), done: None, kept, reply };
+        let work = ClosureJob { durability: needs, run: Some(run), result: None, convert: kept, reply };
         let ended = || StoreError::Unavailable("the state store was closed; restart the process".to_owned());
-        self.messages.send(ThreadMessage::Work(Box::new(work))).map_err(|_| ended())?;
+        self.messages.send(ThreadMessage::Job(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
@@ -192,7 +192,7 @@ impl fmt::Debug for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        let _ = self.messages.send(ThreadMessage::End);
+        let _ = self.messages.send(ThreadMessage::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -213,7 +213,8 @@ impl StateStore for SqliteStore {
             let slots: Vec<String> =
                 takes.iter().filter(|take| limits::is_slot(take)).map(|take| take.key.clone()).collect();
             // After a power failure the holders of slots are gone, so slots need not be on the disk.
-            let needs = if slots.len() == takes.len() { Durability::Writing } else { Durability::Keeping };
+            let needs =
+                if slots.len() == takes.len() { Durability::ProcessCrash } else { Durability::PowerFailure };
             let messages = self.messages.clone();
             let taken = self.run_job(
                 needs,
@@ -237,7 +238,7 @@ impl StateStore for SqliteStore {
         let others = self.slots.waiting.fetch_add(1, Ordering::SeqCst);
         let waiting = SlotWaiter(&self.slots);
         if others == 0 {
-            let _ = self.messages.send(ThreadMessage::Watch);
+            let _ = self.messages.send(ThreadMessage::WatchSlots);
         }
         Box::pin(async move {
             freed.await;
@@ -253,7 +254,7 @@ impl StateStore for SqliteStore {
     ) -> StoreFuture<'a, CacheLookup> {
         let place = CachePlace::new(space, key);
         Box::pin(self.run_job(
-            Durability::Writing,
+            Durability::ProcessCrash,
             move |database, _| cache::get(database, now, &place),
             |lookup| lookup,
         ))
@@ -273,7 +274,7 @@ impl StateStore for SqliteStore {
                 let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
                 cache::put(database, home.capacity.cached, &place, entry, generation)
             };
-            self.run_job(Durability::Writing, put, |()| ()).await
+            self.run_job(Durability::ProcessCrash, put, |()| ()).await
         })
     }
 
@@ -281,7 +282,7 @@ impl StateStore for SqliteStore {
         let space = space.to_owned();
         // A cleared result must not come back after a power failure.
         Box::pin(self.run_job(
-            Durability::Keeping,
+            Durability::PowerFailure,
             move |database, _| cache::clear(database, &space),
             |()| (),
         ))
@@ -302,7 +303,7 @@ impl StateStore for SqliteStore {
                 space: write.key.space.to_owned(),
                 key: write.key.key.to_owned(),
                 value: write.value.to_string(),
-                over: write.over,
+                expected_version: write.expected_version,
                 forget_at: write.forget_at,
                 account: write.account,
                 when_full: write.when_full,
@@ -310,7 +311,7 @@ impl StateStore for SqliteStore {
             let write = move |database: &Connection, home: &DatabaseFile| {
                 records::write(database, home.capacity.records, now, &written)
             };
-            self.run_job(Durability::Keeping, write, |written| written).await?
+            self.run_job(Durability::PowerFailure, write, |written| written).await?
         })
     }
 

@@ -74,7 +74,7 @@ pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile
     let place = FileIdentity::from_path(&path).ok_or_else(|| {
         SqliteOpenError(format!("`{}` was removed while it was being opened; open it again", path.display()))
     })?;
-    Ok((database, DatabaseFile { path, place, owner, capacity: bounds.capacity }))
+    Ok((database, DatabaseFile { path, identity: place, owner, capacity: bounds.capacity }))
 }
 
 /// Creates the file if it is missing. Returns its absolute path.
@@ -210,7 +210,7 @@ fn initialise(database: &mut Connection, path: &Path, bounds: FileBounds) -> Res
     // Only now, so that the header identifies the file from its first write on.
     enable_wal(database).map_err(fails)?;
     database.pragma_update(None, "trusted_schema", false).map_err(fails)?;
-    database.pragma_update_and_check(None, "max_page_count", bounds.pages, |_| Ok(())).map_err(fails)?;
+    database.pragma_update_and_check(None, "max_page_count", bounds.max_pages, |_| Ok(())).map_err(fails)?;
     database.set_prepared_statement_cache_capacity(64);
     for table in CHECKED_TABLES {
         let check = format!("PRAGMA quick_check({table})");

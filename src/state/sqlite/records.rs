@@ -18,7 +18,7 @@ pub struct SerializedWrite {
     pub space: String,
     pub key: String,
     pub value: String,
-    pub over: Option<u64>,
+    pub expected_version: Option<u64>,
     pub forget_at: Option<Timestamp>,
     pub account: Account,
     pub when_full: OnQuotaExceeded,
@@ -46,7 +46,8 @@ pub fn write(
     now: Timestamp,
     written: &SerializedWrite,
 ) -> Result<Result<bool, StoreError>, SqliteStoreError> {
-    let SerializedWrite { space, key, value, over, forget_at, account: writer, when_full } = written;
+    let SerializedWrite { space, key, value, expected_version: over, forget_at, account: writer, when_full } =
+        written;
     remove_where(database, "forget_at <= ?1", &[&since_epoch(now)])?;
     let mut select = database
         .prepare_cached("SELECT version, tenant, caller, units FROM records WHERE space = ?1 AND key = ?2")?;
@@ -157,7 +158,7 @@ fn read_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
 fn read(space: &str, (key, value, version): RecordRow) -> Result<(String, Record), SqliteStoreError> {
     match json::parse(&value) {
         Ok(value) => Ok((key, Record { value, version })),
-        Err(_) => Err(SqliteStoreError::Told(format!(
+        Err(_) => Err(SqliteStoreError::Store(format!(
             "the record `{key}` of `{space}` is damaged; restore a backup"
         ))),
     }

@@ -32,7 +32,7 @@ impl SlotOwner {
         let id = database.last_insert_rowid();
         let path = lock_path(store, id);
         let failed = |error: io::Error| {
-            SqliteStoreError::Told(format!("its `-owner-` file for this process can't be locked: {error}"))
+            SqliteStoreError::Store(format!("its `-owner-` file for this process can't be locked: {error}"))
         };
         let file = owner_only(OpenOptions::new().write(true).create(true).truncate(false))
             .open(&path)

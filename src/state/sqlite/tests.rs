@@ -8,7 +8,7 @@ use crate::host::{Allowance, Amount};
 use crate::json::{Value, json};
 use crate::state::MemoryStore;
 
-const SMALL: FileBounds = FileBounds { is_durable: true, capacity: limits(6), pages: 64 };
+const SMALL: FileBounds = FileBounds { is_durable: true, capacity: limits(6), max_pages: 64 };
 
 /// Capacity for this many limits of one account, whose share is a third.
 const fn limits(of_one: usize) -> Capacity {
@@ -120,7 +120,7 @@ fn a_step_of_the_clock_counts_from_when_it_was_first_seen() {
 
 #[test]
 fn drops_the_least_recently_used_cache_space() {
-    let (store, _directory) = store(FileBounds { pages: 1 << 20, ..SMALL });
+    let (store, _directory) = store(FileBounds { max_pages: 1 << 20, ..SMALL });
     fn space(name: &str) -> CacheSpace<'_> {
         CacheSpace { name, max_entries: 9, account: Account::NOBODY }
     }

@@ -26,11 +26,11 @@ const CHECKS_PER_OWNER_CHECK: u32 = 20;
 
 /// A message to the thread.
 pub enum ThreadMessage {
-    Work(Box<dyn Job>),
+    Job(Box<dyn Job>),
     ReleaseSlot(String),
     /// Someone waits for a slot.
-    Watch,
-    End,
+    WatchSlots,
+    Stop,
 }
 
 /// Shared by the waiters for slots and the thread.
@@ -46,17 +46,17 @@ pub struct WriterThread {
     pub home: DatabaseFile,
     pub slots: Arc<SlotWaiters>,
     /// Released slots that are not written yet; retried until they are.
-    given_back: Vec<String>,
+    released: Vec<String>,
     /// The durability that the connection is set to.
-    needs: Option<Durability>,
+    durability: Option<Durability>,
     /// The latest data version that was seen.
-    seen: Option<i64>,
-    looks: u32,
+    data_version: Option<i64>,
+    checks: u32,
 }
 
 impl WriterThread {
     pub fn new(database: Connection, home: DatabaseFile, slots: Arc<SlotWaiters>) -> Self {
-        Self { database, home, slots, given_back: Vec::new(), needs: None, seen: None, looks: 0 }
+        Self { database, home, slots, released: Vec::new(), durability: None, data_version: None, checks: 0 }
     }
 
     /// Runs until [`ThreadMessage::End`]. No failure ends the thread.
@@ -64,7 +64,7 @@ impl WriterThread {
         let mut ends = false;
         while !ends {
             let mut works = Vec::new();
-            let restless = !self.given_back.is_empty() || self.slots.waiting.load(Ordering::SeqCst) > 0;
+            let restless = !self.released.is_empty() || self.slots.waiting.load(Ordering::SeqCst) > 0;
             let first = if restless {
                 match messages.recv_timeout(POLL_INTERVAL) {
                     Err(RecvTimeoutError::Disconnected) => break,
@@ -78,10 +78,10 @@ impl WriterThread {
             };
             for message in first.into_iter().chain(messages.try_iter().take(MAX_JOBS)) {
                 match message {
-                    ThreadMessage::Work(work) => works.push(work),
-                    ThreadMessage::ReleaseSlot(key) => self.given_back.push(key),
-                    ThreadMessage::Watch => {}
-                    ThreadMessage::End => ends = true,
+                    ThreadMessage::Job(work) => works.push(work),
+                    ThreadMessage::ReleaseSlot(key) => self.released.push(key),
+                    ThreadMessage::WatchSlots => {}
+                    ThreadMessage::Stop => ends = true,
                 }
             }
             self.release_slots();
@@ -94,32 +94,32 @@ impl WriterThread {
     }
 
     fn release_slots(&mut self) {
-        let keys = mem::take(&mut self.given_back);
+        let keys = mem::take(&mut self.released);
         if keys.is_empty() {
             return;
         }
-        let written = self.transaction(Durability::Writing, |database, home| {
+        let written = self.transaction(Durability::ProcessCrash, |database, home| {
             keys.iter()
                 .try_for_each(|key| home.owner.release_slot(database, key))
                 .map_err(SqliteStoreError::from)
         });
         match written {
             Ok(()) => self.slots.freed.notify_waiters(),
-            Err(_) => self.given_back = keys,
+            Err(_) => self.released = keys,
         }
     }
 
     /// Runs jobs in one transaction, each in its own savepoint, and delivers their results after the commit.
     fn run_jobs(&mut self, mut works: Vec<Box<dyn Job>>) {
-        let Some(needs) = works.iter().map(|work| work.needs()).max() else { return };
+        let Some(needs) = works.iter().map(|work| work.durability()).max() else { return };
         let kept = self.transaction(needs, |database, home| {
             // A job is skipped if its caller gave up while it waited for the file.
-            for work in works.iter_mut().filter(|work| !work.is_given_up()) {
+            for work in works.iter_mut().filter(|work| !work.is_abandoned()) {
                 database.execute_batch("SAVEPOINT work")?;
                 let stays = work.run(database, home);
                 // Some failures, such as a full disk, roll back the whole transaction.
                 if database.is_autocommit() {
-                    return Err(SqliteStoreError::Told(
+                    return Err(SqliteStoreError::Store(
                         "the transaction that this operation shared with others failed; try again".to_owned(),
                     ));
                 }
@@ -131,7 +131,7 @@ impl WriterThread {
             Ok(())
         });
         for work in works {
-            work.answer(kept.clone());
+            work.complete(kept.clone());
         }
     }
 
@@ -151,14 +151,14 @@ impl WriterThread {
         run: impl FnOnce(&Connection, &DatabaseFile) -> Result<(), SqliteStoreError>,
     ) -> Result<(), SqliteStoreError> {
         self.check_file_identity()?;
-        if needs > Durability::ReadOnly && self.needs != Some(needs) {
-            let level = if needs == Durability::Keeping { "FULL" } else { "NORMAL" };
+        if needs > Durability::ReadOnly && self.durability != Some(needs) {
+            let level = if needs == Durability::PowerFailure { "FULL" } else { "NORMAL" };
             self.database.pragma_update(None, "synchronous", level)?;
-            self.needs = Some(needs);
+            self.durability = Some(needs);
         }
         let behavior = match needs {
             Durability::ReadOnly => TransactionBehavior::Deferred,
-            Durability::Writing | Durability::Keeping => TransactionBehavior::Immediate,
+            Durability::ProcessCrash | Durability::PowerFailure => TransactionBehavior::Immediate,
         };
         let transaction = self.database.transaction_with_behavior(behavior)?;
         run(&transaction, &self.home)?;
@@ -168,10 +168,10 @@ impl WriterThread {
     }
 
     fn check_file_identity(&self) -> Result<(), SqliteStoreError> {
-        if FileIdentity::from_path(&self.home.path) == Some(self.home.place) {
+        if FileIdentity::from_path(&self.home.path) == Some(self.home.identity) {
             return Ok(());
         }
-        Err(SqliteStoreError::Told(
+        Err(SqliteStoreError::Store(
             "its file was removed or replaced; put it back, or restart with another file".to_owned(),
         ))
     }
@@ -179,12 +179,12 @@ impl WriterThread {
     /// Wakes the waiters if another process has written, or has ended.
     fn check_other_processes(&mut self) {
         let seen: Option<i64> = self.database.query_row("PRAGMA data_version", (), |row| row.get(0)).ok();
-        if seen.is_none() || seen != self.seen {
+        if seen.is_none() || seen != self.data_version {
             self.slots.freed.notify_waiters();
         }
-        self.seen = seen;
-        self.looks = (self.looks + 1) % CHECKS_PER_OWNER_CHECK;
-        if self.looks == 0 && self.remove_dead_owners() {
+        self.data_version = seen;
+        self.checks = (self.checks + 1) % CHECKS_PER_OWNER_CHECK;
+        if self.checks == 0 && self.remove_dead_owners() {
             self.slots.freed.notify_waiters();
         }
     }
@@ -195,7 +195,7 @@ impl WriterThread {
             return false;
         }
         let mut removed = false;
-        let done = self.transaction(Durability::Writing, |database, home| {
+        let done = self.transaction(Durability::ProcessCrash, |database, home| {
             removed = slot_owners::remove_dead_owners(database, &home.path, home.owner.id)?;
             Ok(())
         });
@@ -206,7 +206,7 @@ impl WriterThread {
     fn unregister(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let _ = self.database.busy_timeout(PATIENCE);
-        let _ =
-            self.transaction(Durability::Writing, |database, home| Ok(home.owner.unregister(database)?));
+        let _ = self
+            .transaction(Durability::ProcessCrash, |database, home| Ok(home.owner.unregister(database)?));
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct CoveragePoint {
     pub(super) what: &'static str,
     pub(super) span: Span,
     /// One or two branches.
-    pub(super) sides: Vec<BranchKind>,
+    pub(super) branches: Vec<BranchKind>,
 }
 
 /// The indices of a policy's coverage points among all.
@@ -39,7 +39,7 @@ pub(super) struct PolicyPoints {
     /// The steps of a transform on the arguments, and on the result.
     pub(super) steps: [usize; 2],
     /// Each detector and each pattern by itself.
-    pub(super) finders: Vec<(Redactor, usize)>,
+    pub(super) detectors: Vec<(Redactor, usize)>,
     /// The patterns of `on`.
     pub(super) errors: usize,
     /// One past the last.
@@ -66,7 +66,7 @@ pub(super) struct CoveragePoints {
     /// `defaults.unmatched`, if it stops calls.
     pub(super) unmatched: Option<usize>,
     /// The policies, ordered by file and position.
-    pub(super) written: Vec<DeclaredPolicy>,
+    pub(super) policies: Vec<DeclaredPolicy>,
     pub(super) files: Vec<SourceId>,
 }
 
@@ -82,19 +82,19 @@ impl CoveragePoints {
         let nodes: HashMap<&str, &YamlNode> =
             policy_nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
         for policy in chains.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
-            let of_policy = places.of_policy(policy, nodes.get(policy.id.as_str()).copied());
+            let of_policy = places.add_policy(policy, nodes.get(policy.id.as_str()).copied());
             places.by_policy.insert(policy.id.clone(), of_policy);
         }
-        places.written = places.declared_policies(files, chains);
+        places.policies = places.declared_policies(files, chains);
         places
     }
 
     fn add(&mut self, what: &'static str, span: Span, sides: Vec<BranchKind>) -> usize {
-        self.all.push(CoveragePoint { what, span, sides });
+        self.all.push(CoveragePoint { what, span, branches: sides });
         self.all.len() - 1
     }
 
-    fn of_policy(&mut self, policy: &Policy, node: Option<&YamlNode>) -> PolicyPoints {
+    fn add_policy(&mut self, policy: &Policy, node: Option<&YamlNode>) -> PolicyPoints {
         let call = ToolCall::new("", "", Value::Object(Map::new()));
         let session = SessionState::default();
         // The results for this call do not matter, only the structure of the conditions.
@@ -110,8 +110,8 @@ impl CoveragePoints {
         let mut sides = vec![BranchKind::Matched];
         sides.extend(narrows.then_some(BranchKind::NotMatched));
         let whole = self.add("policy", id_span, sides);
-        let tools = self.patterns("tool", &examined.tools, policy);
-        let servers = self.patterns("server", &examined.servers, policy);
+        let tools = self.add_patterns("tool", &examined.tools, policy);
+        let servers = self.add_patterns("server", &examined.servers, policy);
         let mut conditions = Vec::new();
         if let Some(condition) = &examined.condition {
             condition.visit(&mut |part| {
@@ -153,10 +153,25 @@ impl CoveragePoints {
             _ => Vec::new(),
         };
         let end = self.all.len();
-        PolicyPoints { policy: whole, kind, tools, servers, conditions, steps, finders, errors, end }
+        PolicyPoints {
+            policy: whole,
+            kind,
+            tools,
+            servers,
+            conditions,
+            steps,
+            detectors: finders,
+            errors,
+            end,
+        }
     }
 
-    fn patterns(&mut self, what: &'static str, patterns: &[ExaminedPattern<'_>], policy: &Policy) -> usize {
+    fn add_patterns(
+        &mut self,
+        what: &'static str,
+        patterns: &[ExaminedPattern<'_>],
+        policy: &Policy,
+    ) -> usize {
         let start = self.all.len();
         for pattern in patterns {
             // A star matches every name.

@@ -165,7 +165,7 @@ impl Coverage {
 
     fn file_report(&self, source: SourceId, sources: &SourceMap) -> Option<CoveredFile> {
         let file = sources.get(source)?.name().to_owned();
-        let written = || self.points.written.iter().filter(|written| written.span.source == source);
+        let written = || self.points.policies.iter().filter(|written| written.span.source == source);
         let counted = written().filter(|written| written.not_counted.is_none());
         let policies: Vec<CoveredPolicy> = counted
             .filter_map(|written| {
@@ -205,11 +205,11 @@ impl Coverage {
     /// The coverage points of this range: the policy as a whole first, then the others in file order.
     fn covered_points(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPoint> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = self.points.all.iter().zip(counts.sides.iter().zip(&counts.undecided));
+        let all = self.points.all.iter().zip(counts.branches.iter().zip(&counts.undecided));
         let mut found: Vec<_> = all.skip(range.start).take(range.len()).collect();
         found.sort_by_key(|(place, _)| (place.what != "policy", place.span.start));
         let covered = found.into_iter().filter_map(|(place, (times, undecided))| {
-            let sides = place.sides.iter().zip(times);
+            let sides = place.branches.iter().zip(times);
             Some(CoveredPoint {
                 what: place.what,
                 text: span_text(place.span, sources),

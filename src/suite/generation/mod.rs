@@ -82,7 +82,7 @@ pub fn generate(
                 false => run_recorded(chains, tools, &select_rounds(places, &records)),
             };
             let name = rounds_of.iter().flatten().next().and_then(|record| record.session.clone());
-            GeneratedSession { name, rounds: rounds_of, came, before }
+            GeneratedSession { name, rounds: rounds_of, results: came, unredacted_results: before }
         })
         .collect();
     let text = write_test_file(&sessions, &origin, &redacted_by);

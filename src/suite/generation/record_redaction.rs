@@ -21,7 +21,7 @@ const SECRETS_PER_PATTERN: usize = 200;
 #[derive(Default)]
 pub(super) struct RedactedSecrets {
     /// The secret → its replacement.
-    found: BTreeMap<String, String>,
+    replacements: BTreeMap<String, String>,
     policies: Vec<String>,
 }
 
@@ -53,16 +53,16 @@ pub(super) fn redact_records(
             for (policy, redact) in
                 redactions.iter().filter(|(policy, _)| policy.matcher.matches_tool(&server, &tool))
             {
-                secrets.take(policy, redact, &mut record.call.input);
+                secrets.redact_value(policy, redact, &mut record.call.input);
                 secrets.redact_recorded(policy, redact, record.recorded.as_mut());
             }
             for (policy, redact) in &redactions {
-                secrets.take_name(policy, redact, record.session.as_mut());
+                secrets.redact_string(policy, redact, record.session.as_mut());
             }
             record
         })
         .collect();
-    let everywhere = secrets.patterns()?;
+    let everywhere = secrets.secret_patterns()?;
     for record in &mut records {
         let mut replace = |text: &mut String| secrets.replace(&everywhere, text);
         for_each_string(&mut record.call.input, &mut replace);
@@ -80,66 +80,69 @@ pub(super) fn redact_records(
 }
 
 impl RedactedSecrets {
-    fn take(&mut self, policy: &Policy, redact: &Redact, value: &mut Value) {
+    fn redact_value(&mut self, policy: &Policy, redact: &Redact, value: &mut Value) {
         let before = value.clone();
         if redact.redactor.redact_value(value).is_err() {
             *value = WITHHELD.into();
         }
-        self.note(policy, redact, &before, value);
+        self.record_differences(policy, redact, &before, value);
     }
 
     fn redact_recorded(&mut self, policy: &Policy, redact: &Redact, recorded: Option<&mut RecordedResult>) {
         match recorded {
-            Some(RecordedResult::Output(output)) => self.take(policy, redact, output),
-            Some(RecordedResult::Error { message, .. }) => self.take_name(policy, redact, Some(message)),
+            Some(RecordedResult::Output(output)) => self.redact_value(policy, redact, output),
+            Some(RecordedResult::Error { message, .. }) => self.redact_string(policy, redact, Some(message)),
             None => {}
         }
     }
 
-    fn take_name(&mut self, policy: &Policy, redact: &Redact, name: Option<&mut String>) {
+    fn redact_string(&mut self, policy: &Policy, redact: &Redact, name: Option<&mut String>) {
         let Some(name) = name else { return };
         let before = name.clone();
         *name = redact.redactor.redact_text(&before).into_owned();
-        self.note(policy, redact, &before.into(), &name.as_str().into());
+        self.record_differences(policy, redact, &before.into(), &name.as_str().into());
     }
 
     /// Records the differences between the two values.
-    fn note(&mut self, policy: &Policy, redact: &Redact, before: &Value, after: &Value) {
+    fn record_differences(&mut self, policy: &Policy, redact: &Redact, before: &Value, after: &Value) {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => {
                 for ((_, before), (_, after)) in before.iter().zip(after) {
-                    self.note(policy, redact, before, after);
+                    self.record_differences(policy, redact, before, after);
                 }
             }
             (Value::Array(before), Value::Array(after)) => {
-                before.iter().zip(after).for_each(|(before, after)| self.note(policy, redact, before, after));
+                before
+                    .iter()
+                    .zip(after)
+                    .for_each(|(before, after)| self.record_differences(policy, redact, before, after));
             }
             (before, after) if before == after => {}
             (before, after) => {
                 self.policies.push(policy.id.clone());
                 let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 let (before, after) = (words(before), words(after));
-                self.find(differing_parts(&before, &after));
+                self.add_secret(differing_parts(&before, &after));
                 // Each of several secrets in one string may occur alone elsewhere.
                 for word in before.split(|c: char| c.is_whitespace() || ",;\"'()<>".contains(c)) {
                     let shown = redact.redactor.redact_text(word);
                     if shown != word {
-                        self.find((word.to_owned(), shown.into_owned()));
+                        self.add_secret((word.to_owned(), shown.into_owned()));
                     }
                 }
             }
         }
     }
 
-    fn find(&mut self, (secret, shown): (String, String)) {
+    fn add_secret(&mut self, (secret, shown): (String, String)) {
         if secret.chars().count() >= MIN_SECRET_LENGTH {
-            self.found.insert(secret, shown);
+            self.replacements.insert(secret, shown);
         }
     }
 
     /// The regular expressions that find all recorded secrets, the longest first.
-    fn patterns(&self) -> Result<Vec<Regex>, GenerateError> {
-        let mut texts: Vec<&String> = self.found.keys().collect();
+    fn secret_patterns(&self) -> Result<Vec<Regex>, GenerateError> {
+        let mut texts: Vec<&String> = self.replacements.keys().collect();
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let pattern = |texts: &[&String]| {
             let texts: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
@@ -152,7 +155,11 @@ impl RedactedSecrets {
         for pattern in patterns {
             if pattern.is_match(text) {
                 let shown = |found: &regex::Captures<'_>| {
-                    found.get(0).and_then(|found| self.found.get(found.as_str())).cloned().unwrap_or_default()
+                    found
+                        .get(0)
+                        .and_then(|found| self.replacements.get(found.as_str()))
+                        .cloned()
+                        .unwrap_or_default()
                 };
                 *text = pattern.replace_all(text, shown).into_owned();
             }

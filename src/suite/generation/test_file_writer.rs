@@ -20,9 +20,9 @@ pub(super) struct GeneratedSession {
     pub(super) name: Option<String>,
     pub(super) rounds: RecordedRounds,
     /// One outcome for each call, in order.
-    pub(super) came: Vec<RecordedCallResult>,
+    pub(super) results: Vec<RecordedCallResult>,
     /// The outcomes with the unredacted values; empty if nothing is redacted.
-    pub(super) before: Vec<RecordedCallResult>,
+    pub(super) unredacted_results: Vec<RecordedCallResult>,
 }
 
 /// Writes the file.
@@ -106,8 +106,12 @@ fn write_case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String
         lines.extend(yaml_writer::entry("context", &own.into(), MAX_WIDTH - 4));
     }
     let calls: Vec<GeneratedCall<'_>> = (1..)
-        .zip(&session.came)
-        .map(|(number, came)| GeneratedCall { came, before: session.before.get(number - 1), shared: &shared })
+        .zip(&session.results)
+        .map(|(number, came)| GeneratedCall {
+            result: came,
+            unredacted_result: session.unredacted_results.get(number - 1),
+            shared_context: &shared,
+        })
         .collect();
     let records: Vec<&CallRecord> = session.rounds.iter().flatten().collect();
     if let ([record], [call]) = (records.as_slice(), calls.as_slice()) {
@@ -147,10 +151,10 @@ fn write_step(members: Map, width: usize) -> Vec<String> {
 
 /// One call, with the data for its step.
 struct GeneratedCall<'a> {
-    came: &'a RecordedCallResult,
-    before: Option<&'a RecordedCallResult>,
+    result: &'a RecordedCallResult,
+    unredacted_result: Option<&'a RecordedCallResult>,
     /// The context that all calls of the case share.
-    shared: &'a Map,
+    shared_context: &'a Map,
 }
 
 impl GeneratedCall<'_> {
@@ -159,7 +163,7 @@ impl GeneratedCall<'_> {
         let reason =
             |outcome: &Outcome| (outcome.outcome, outcome.reason.policy.clone(), outcome.reason.code.clone());
         if let Some(before) =
-            self.before.filter(|before| reason(&before.outcome) != reason(&self.came.outcome))
+            self.unredacted_result.filter(|before| reason(&before.outcome) != reason(&self.result.outcome))
         {
             let Outcome { outcome, reason, .. } = &before.outcome;
             let by =
@@ -181,12 +185,15 @@ impl GeneratedCall<'_> {
         if !call.input.as_object().is_some_and(Map::is_empty) {
             members.insert("input".to_owned(), call.input.clone());
         }
-        let own =
-            call.context.as_object().map(|context| without_members(context, self.shared)).unwrap_or_default();
+        let own = call
+            .context
+            .as_object()
+            .map(|context| without_members(context, self.shared_context))
+            .unwrap_or_default();
         if !own.is_empty() {
             members.insert("context".to_owned(), own.into());
         }
-        match record.recorded.as_ref().filter(|_| self.came.runs > 0) {
+        match record.recorded.as_ref().filter(|_| self.result.runs > 0) {
             Some(RecordedResult::Output(output)) => {
                 members.insert("returns".to_owned(), output.clone());
             }
@@ -211,7 +218,7 @@ impl GeneratedCall<'_> {
 
     /// The outcome, or a mapping if there is more to expect.
     fn expectation(&self, record: &CallRecord) -> Value {
-        let outcome = &self.came.outcome;
+        let outcome = &self.result.outcome;
         let mut members = Map::new();
         members.insert("outcome".to_owned(), outcome.outcome.name().into());
         if let Some(policy) = &outcome.reason.policy {

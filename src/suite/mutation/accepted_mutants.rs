@@ -32,10 +32,10 @@ impl<'a> AcceptanceComments<'a> {
 
     /// The reason for which a comment accepts a surviving change. Returns `None` if none does.
     pub(super) fn reason(&mut self, change: &Mutant) -> Option<String> {
-        let lines = [Some(change.place), change.head].map(|span| span.and_then(|span| self.line(span)));
+        let lines = [Some(change.span), change.policy_span].map(|span| span.and_then(|span| self.line(span)));
         let mut reason = None;
         for (comment, used) in &mut self.comments {
-            if comment.span.source != change.place.source || !lines.contains(&Some(comment.line)) {
+            if comment.span.source != change.span.source || !lines.contains(&Some(comment.line)) {
                 continue;
             }
             for ((_, word), used) in comment.words.iter().zip(used) {

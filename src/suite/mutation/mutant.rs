@@ -11,9 +11,9 @@ pub(super) struct Mutant {
     /// The changed policy; `None` for a setting of the whole bundle.
     pub(super) policy: Option<String>,
     /// The span of the policy.
-    pub(super) head: Option<Span>,
+    pub(super) policy_span: Option<Span>,
     /// The changed or removed text.
-    pub(super) place: Span,
+    pub(super) span: Span,
     pub(super) fix: Fix,
     /// Whether the text is removed, and nothing replaces its lines.
     pub(super) is_removal: bool,
@@ -24,16 +24,16 @@ pub(super) struct Mutant {
 impl Mutant {
     /// The text of the changed file. Returns `None` if the edits do not apply to it.
     pub(super) fn apply(&self, sources: &SourceMap) -> Option<String> {
-        let (text, made) = Fix::apply([&self.fix], sources, self.place.source)?;
+        let (text, made) = Fix::apply([&self.fix], sources, self.span.source)?;
         (made == 1).then_some(text)
     }
 
     /// The changed line, before and after; no line after if nothing is left of it.
     pub(super) fn lines_before_and_after(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
-        let text = sources.get(self.place.source)?.text();
+        let text = sources.get(self.span.source)?.text();
         if self.is_removal {
-            let before = line_at(text, self.place.start)?;
-            let more = text.get(self.place.start..self.place.end)?.contains('\n');
+            let before = line_at(text, self.span.start)?;
+            let more = text.get(self.span.start..self.span.end)?.contains('\n');
             return Some((format!("{}{}", truncate_around(before, 0), if more { " …" } else { "" }), None));
         }
         let at = self.fix.edits.iter().map(|edit| edit.span.start).min()?;

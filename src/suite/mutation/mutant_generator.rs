@@ -21,7 +21,7 @@ pub(super) fn generate_mutants(built: &LoadedBundle, only: Option<&str>) -> Vec<
     for file in &built.files {
         let Some(source) = built.sources.get(file.source) else { continue };
         let mut finder =
-            MutantGenerator { sources: &built.sources, policy: None, head: None, found: Vec::new() };
+            MutantGenerator { sources: &built.sources, policy: None, policy_span: None, mutants: Vec::new() };
         let whole_file = wanted(source.name());
         if whole_file {
             mutate_defaults(&file.root, &mut finder);
@@ -30,16 +30,16 @@ pub(super) fn generate_mutants(built: &LoadedBundle, only: Option<&str>) -> Vec<
             let id = policy.get("id").and_then(YamlNode::as_str).unwrap_or_default();
             if whole_file || wanted(id) {
                 finder.policy = Some(id.to_owned());
-                finder.head = Some(policy.span);
+                finder.policy_span = Some(policy.span);
                 mutate_policy(policy, &mut finder);
             }
         }
-        found.append(&mut finder.found);
+        found.append(&mut finder.mutants);
     }
     // The node of an anchor is visited at each of its aliases.
     let mut known = BTreeSet::new();
     found.retain(|change| known.insert(edits_key(change)));
-    found.sort_by_key(|change| change.place);
+    found.sort_by_key(|change| change.span);
     found
 }
 
@@ -117,8 +117,8 @@ fn remove_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
 pub(super) struct MutantGenerator<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) policy: Option<String>,
-    pub(super) head: Option<Span>,
-    found: Vec<Mutant>,
+    pub(super) policy_span: Option<Span>,
+    mutants: Vec<Mutant>,
 }
 
 impl MutantGenerator<'_> {
@@ -179,11 +179,11 @@ impl MutantGenerator<'_> {
         is_removal: bool,
         noticed_by: String,
     ) {
-        self.found.push(Mutant {
+        self.mutants.push(Mutant {
             mutation,
             policy: self.policy.clone(),
-            head: self.head,
-            place,
+            policy_span: self.policy_span,
+            span: place,
             fix: Fix { title: mutation.doc.to_owned(), edits },
             is_removal,
             noticed_by,

@@ -26,7 +26,7 @@ pub(super) enum MutantVerdict {
     /// The changed rules have an error.
     Invalid,
     /// The changed rules are equivalent.
-    Same,
+    Equivalent,
 }
 
 /// The unchanged rules, and the cases with the policies that take part in them.
@@ -37,7 +37,7 @@ pub(super) struct MutantRunner<'a> {
     revision: String,
     cases: Vec<(&'a TestFile, &'a Arc<TestCase>)>,
     /// The cases in which each policy takes part; the one that noticed the policy's last change comes first.
-    concerned: Mutex<HashMap<String, Vec<usize>>>,
+    cases_by_policy: Mutex<HashMap<String, Vec<usize>>>,
 }
 
 impl<'a> MutantRunner<'a> {
@@ -72,7 +72,7 @@ impl<'a> MutantRunner<'a> {
             texts,
             revision: report.revision,
             cases: cases.collect(),
-            concerned: Mutex::new(concerned),
+            cases_by_policy: Mutex::new(concerned),
         })
     }
 
@@ -93,7 +93,7 @@ impl<'a> MutantRunner<'a> {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(change) = changes.get(index) else { break };
-                        if send.send((index, self.judge(change))).is_err() {
+                        if send.send((index, self.test_mutant(change))).is_err() {
                             break;
                         }
                     }
@@ -110,8 +110,8 @@ impl<'a> MutantRunner<'a> {
         verdicts
     }
 
-    fn judge(&self, change: &Mutant) -> MutantVerdict {
-        let name = self.sources.get(change.place.source).map(|source| source.name());
+    fn test_mutant(&self, change: &Mutant) -> MutantVerdict {
+        let name = self.sources.get(change.span.source).map(|source| source.name());
         let Some(changed) = change.apply(self.sources) else { return MutantVerdict::Invalid };
         let texts = self.texts.iter().map(|(file, text)| {
             let text = if Some(*file) == name { changed.as_str() } else { text };
@@ -121,7 +121,7 @@ impl<'a> MutantRunner<'a> {
             return MutantVerdict::Invalid;
         };
         if chains.revision() == self.revision {
-            return MutantVerdict::Same;
+            return MutantVerdict::Equivalent;
         }
         if self.is_noticed(change, &chains) { MutantVerdict::Noticed } else { MutantVerdict::Survived }
     }
@@ -146,7 +146,7 @@ impl<'a> MutantRunner<'a> {
     }
 
     fn with_policy_cases<T>(&self, change: &Mutant, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
-        let mut concerned = self.concerned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut concerned = self.cases_by_policy.lock().unwrap_or_else(PoisonError::into_inner);
         concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
     }
 }

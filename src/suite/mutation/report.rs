@@ -94,7 +94,7 @@ pub(super) fn build_report(
     let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let accepted = survivors.iter().filter(|survivor| survivor.accepted.is_some()).count();
     MutationReport {
-        changes: changes.len() - count(MutantVerdict::Same),
+        changes: changes.len() - count(MutantVerdict::Equivalent),
         noticed: count(MutantVerdict::Noticed),
         survived: survivors.len() - accepted,
         accepted,
@@ -105,7 +105,7 @@ pub(super) fn build_report(
 }
 
 fn build_survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String>) -> Option<Survivor> {
-    let place = built.sources.locate(change.place)?;
+    let place = built.sources.locate(change.span)?;
     let (before, after) = change.lines_before_and_after(&built.sources)?;
     Some(Survivor {
         file: place.file,

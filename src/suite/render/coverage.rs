@@ -68,8 +68,8 @@ impl CoverageWriter {
         let count = self.paint(DIM, &format!("{} of {} branches covered", file.covered, file.total));
         let mut text =
             format!("{mark} {}  {}  {count}\n", escape_invisible(&file.file), percent(file.percent));
-        let defaults = self.missing("defaults", &file.defaults);
-        let policies = file.policies.iter().map(|policy| self.missing(&policy.id, &policy.places));
+        let defaults = self.missing_branches("defaults", &file.defaults);
+        let policies = file.policies.iter().map(|policy| self.missing_branches(&policy.id, &policy.places));
         text.extend(std::iter::once(defaults).chain(policies));
         for policy in &file.not_counted {
             let line = format!("not counted: {} ({})", escape_invisible(&policy.id), policy.why.as_str());
@@ -79,7 +79,7 @@ impl CoverageWriter {
     }
 
     /// The coverage points with missing branches, below their owner; empty if there are none.
-    fn missing(&self, owner: &str, places: &[CoveredPoint]) -> String {
+    fn missing_branches(&self, owner: &str, places: &[CoveredPoint]) -> String {
         let rows = places.iter().filter_map(|place| {
             let Location { file, line, column, .. } = &place.place;
             let open = match place.undecided {

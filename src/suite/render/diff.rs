@@ -20,9 +20,9 @@ const MAX_EQUAL: usize = 2;
 pub(super) enum DiffSide {
     Both,
     Expected,
-    Came,
+    Actual,
     /// A note about omitted parts.
-    Told,
+    Note,
 }
 
 /// One line; its text is JSON, in which the caller must escape control characters.
@@ -40,7 +40,7 @@ pub(super) fn diff(expected: &Value, came: &Value) -> Vec<DiffLine> {
     let lines = page.lines.len();
     if lines > MAX_LINES {
         page.lines.truncate(MAX_LINES);
-        page.push(DiffSide::Told, 0, format!("… {} more lines", lines - MAX_LINES));
+        page.push(DiffSide::Note, 0, format!("… {} more lines", lines - MAX_LINES));
     }
     page.lines
 }
@@ -88,7 +88,7 @@ impl DiffWriter {
     fn compare(&mut self, key: &str, expected: &Value, came: &Value, indent: usize) {
         // More would not help the reader; it also bounds the recursion.
         if self.lines.len() > MAX_LINES || indent > 2 * json::MAX_DEPTH {
-            return self.push(DiffSide::Told, indent, "…".to_owned());
+            return self.push(DiffSide::Note, indent, "…".to_owned());
         }
         match (expected, came) {
             _ if expected == came => {
@@ -96,34 +96,37 @@ impl DiffWriter {
             }
             (Value::Object(expected), Value::Object(came)) => {
                 self.push(DiffSide::Both, indent, format!("{key}{{"));
-                self.members(expected, came, indent + 2);
+                self.compare_members(expected, came, indent + 2);
                 self.push(DiffSide::Both, indent, "}".to_owned());
             }
             (Value::Array(expected), Value::Array(came)) => {
                 self.push(DiffSide::Both, indent, format!("{key}["));
-                self.run(indent + 2, align(expected, came).into_iter().map(|pair| (String::new(), pair)));
+                self.compare_pairs(
+                    indent + 2,
+                    align(expected, came).into_iter().map(|pair| (String::new(), pair)),
+                );
                 self.push(DiffSide::Both, indent, "]".to_owned());
             }
             _ => {
                 let (expected, came) = truncate_pair(&expected.to_string(), &came.to_string());
                 self.push(DiffSide::Expected, indent, format!("{key}{expected}"));
-                self.push(DiffSide::Came, indent, format!("{key}{came}"));
+                self.push(DiffSide::Actual, indent, format!("{key}{came}"));
             }
         }
     }
 
-    fn members(&mut self, expected: &Map, came: &Map, indent: usize) {
+    fn compare_members(&mut self, expected: &Map, came: &Map, indent: usize) {
         let both = expected.iter().map(|(key, value)| match came.get(key) {
             Some(other) => (key, AlignedPair::Both(value, other)),
             None => (key, AlignedPair::Expected(value)),
         });
         let added = came.iter().filter(|(key, _)| !expected.contains_key(*key));
         let all = both.chain(added.map(|(key, value)| (key, AlignedPair::Actual(value))));
-        self.run(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
+        self.compare_pairs(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
     }
 
     /// Adds members or items in order, equal ones abbreviated.
-    fn run<'v>(&mut self, indent: usize, pairs: impl Iterator<Item = (String, AlignedPair<'v>)>) {
+    fn compare_pairs<'v>(&mut self, indent: usize, pairs: impl Iterator<Item = (String, AlignedPair<'v>)>) {
         let mut equal: Vec<(String, &Value)> = Vec::new();
         for (key, pair) in pairs {
             match pair {
@@ -131,7 +134,7 @@ impl DiffWriter {
                     equal.push((key, came));
                     continue;
                 }
-                _ => self.equal(indent, &mut equal),
+                _ => self.push_equal(indent, &mut equal),
             }
             match pair {
                 AlignedPair::Both(expected, came) => self.compare(&key, expected, came, indent),
@@ -139,16 +142,16 @@ impl DiffWriter {
                     self.push(DiffSide::Expected, indent, format!("{key}{}", format_short(value)))
                 }
                 AlignedPair::Actual(value) => {
-                    self.push(DiffSide::Came, indent, format!("{key}{}", format_short(value)))
+                    self.push(DiffSide::Actual, indent, format!("{key}{}", format_short(value)))
                 }
             }
         }
-        self.equal(indent, &mut equal);
+        self.push_equal(indent, &mut equal);
     }
 
-    fn equal(&mut self, indent: usize, members: &mut Vec<(String, &Value)>) {
+    fn push_equal(&mut self, indent: usize, members: &mut Vec<(String, &Value)>) {
         if members.len() > MAX_EQUAL {
-            self.push(DiffSide::Told, indent, format!("… {} equal", members.len()));
+            self.push(DiffSide::Note, indent, format!("… {} equal", members.len()));
             members.clear();
         }
         for (key, value) in members.drain(..) {
@@ -223,8 +226,8 @@ mod tests {
         let line = |line: &DiffLine| {
             let sign = match line.side {
                 DiffSide::Expected => '-',
-                DiffSide::Came => '+',
-                DiffSide::Both | DiffSide::Told => ' ',
+                DiffSide::Actual => '+',
+                DiffSide::Both | DiffSide::Note => ' ',
             };
             format!("{sign}{:indent$}{}", "", line.text, indent = line.indent)
         };

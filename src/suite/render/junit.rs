@@ -17,8 +17,8 @@ pub fn junit(
     let mut suites = Vec::new();
     let mut times = times.iter().copied().chain(std::iter::repeat(Duration::ZERO));
     for file in report.into_iter().flat_map(|report| &report.files) {
-        let mut suite = JunitSuite::of(&file.file);
-        file.cases.iter().zip(times.by_ref()).for_each(|(case, time)| suite.case(case, time));
+        let mut suite = JunitSuite::new(&file.file);
+        file.cases.iter().zip(times.by_ref()).for_each(|(case, time)| suite.add_case(case, time));
         suites.push(suite);
     }
     for (diagnostics, sources) in problems {
@@ -26,16 +26,16 @@ pub fn junit(
             let place = diagnostic.span.and_then(|span| sources.locate(span));
             let file = place.map(|place| place.file).or_else(|| diagnostic.file.clone()).unwrap_or_default();
             match suites.iter_mut().find(|suite| suite.file == file) {
-                Some(suite) => suite.problem(diagnostic, sources),
+                Some(suite) => suite.add_problem(diagnostic, sources),
                 None => {
-                    let mut suite = JunitSuite::of(&file);
-                    suite.problem(diagnostic, sources);
+                    let mut suite = JunitSuite::new(&file);
+                    suite.add_problem(diagnostic, sources);
                     suites.push(suite);
                 }
             }
         }
     }
-    let mut all = JunitSuite::of("callgate");
+    let mut all = JunitSuite::new("callgate");
     for suite in &suites {
         all.tests += suite.tests;
         all.failures += suite.failures;
@@ -65,7 +65,7 @@ struct JunitSuite {
 }
 
 impl JunitSuite {
-    fn of(file: &str) -> Self {
+    fn new(file: &str) -> Self {
         let (tests, failures, errors) = (0, 0, 0);
         Self { file: file.to_owned(), tests, failures, errors, time: Duration::ZERO, cases: String::new() }
     }
@@ -79,7 +79,7 @@ impl JunitSuite {
         )
     }
 
-    fn case(&mut self, case: &CaseReport, time: Duration) {
+    fn add_case(&mut self, case: &CaseReport, time: Duration) {
         self.time += time;
         let failure = case.failures.first().map(|first| {
             let more = match case.failures.len() {
@@ -90,15 +90,15 @@ impl JunitSuite {
         });
         let named = JunitTestName { name: &case.full_name(), line: Some(case.place.line), time };
         match failure {
-            None => self.test(named, None),
+            None => self.add_test(named, None),
             Some((message, kind, text)) => {
                 self.failures += 1;
-                self.test(named, Some(("failure", &message, kind, &text)));
+                self.add_test(named, Some(("failure", &message, kind, &text)));
             }
         }
     }
 
-    fn problem(&mut self, diagnostic: &Diagnostic, sources: &SourceMap) {
+    fn add_problem(&mut self, diagnostic: &Diagnostic, sources: &SourceMap) {
         self.errors += 1;
         let mut one = Diagnostics::default();
         one.push(diagnostic.clone());
@@ -107,11 +107,11 @@ impl JunitSuite {
         let line = diagnostic.span.and_then(|span| sources.locate(span)).map(|place| place.line);
         let name = format!("{} {}", code.id, code.name);
         let error = ("error", diagnostic.message.as_str(), code.id, text.trim_end());
-        self.test(JunitTestName { name: &name, line, time: Duration::ZERO }, Some(error));
+        self.add_test(JunitTestName { name: &name, line, time: Duration::ZERO }, Some(error));
     }
 
     /// Adds a test case. `ended`: the element, its message, its type and its text.
-    fn test(&mut self, named: JunitTestName<'_>, ended: Option<(&str, &str, &str, &str)>) {
+    fn add_test(&mut self, named: JunitTestName<'_>, ended: Option<(&str, &str, &str, &str)>) {
         self.tests += 1;
         let file = escape_attribute(&self.file);
         let line = named.line.map_or_else(String::new, |line| format!(" line=\"{line}\""));

@@ -32,7 +32,7 @@ pub fn text(report: &SuiteReport, colour: bool) -> String {
 /// The failures of one case and the preceding calls, without the case's name.
 pub(super) fn case_text(case: &CaseReport) -> String {
     let mut page = ReportWriter { text: String::new(), colour: false };
-    page.told(case);
+    page.failures_and_calls(case);
     let lines = page.text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -83,10 +83,10 @@ impl ReportWriter {
         let mark = self.paint(RED, "✗");
         self.line(0, "");
         self.line(2, &format!("{mark} {name}"));
-        self.told(case);
+        self.failures_and_calls(case);
     }
 
-    fn told(&mut self, case: &CaseReport) {
+    fn failures_and_calls(&mut self, case: &CaseReport) {
         for failure in &case.failures {
             self.failure(failure, case);
         }
@@ -127,21 +127,21 @@ impl ReportWriter {
         } else {
             let legend = format!("{}  {}", self.paint(GREEN, "- expected"), self.paint(RED, "+ actual"));
             self.line(6, &legend);
-            diff::diff(&failure.expected, &failure.actual).iter().for_each(|line| self.compared(line));
+            diff::diff(&failure.expected, &failure.actual).iter().for_each(|line| self.diff_line(line));
         }
         if let Some(note) = &failure.note {
             self.line(6, &truncated_value(note));
         }
     }
 
-    fn compared(&mut self, line: &DiffLine) {
+    fn diff_line(&mut self, line: &DiffLine) {
         let indent = line.indent;
         let text = format!("{:indent$}{}", "", escape_invisible(&line.text));
         let text = match line.side {
             DiffSide::Both => format!("  {text}"),
             DiffSide::Expected => self.paint(GREEN, &format!("- {text}")),
-            DiffSide::Came => self.paint(RED, &format!("+ {text}")),
-            DiffSide::Told => self.paint(DIM, &format!("  {text}")),
+            DiffSide::Actual => self.paint(RED, &format!("+ {text}")),
+            DiffSide::Note => self.paint(DIM, &format!("  {text}")),
         };
         self.line(6, &text);
     }

@@ -1,0 +1,107 @@
+//! The routes of the client's requests: method → [`Route`].
+//!
+//! The routes apply if there are several servers. A single server receives every request, but the gateway still evaluates tool calls, and
+//! filters the list of tools and the handshake.
+
+use super::method;
+
+/// How a request of the client is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// By the server of the tool, after the policies have allowed the call.
+    ToolCall,
+    /// By the merged lists of all servers.
+    Merge(ListKind),
+    /// By the merged handshakes of all servers.
+    Initialize,
+    /// By the merged capabilities of all servers.
+    Discover,
+    /// By the gateway itself, with an empty result.
+    Local,
+    /// By the first result of all servers.
+    Broadcast,
+    /// By the first result of all servers, without a timeout: it is answered when the subscription ends.
+    Subscribe,
+    /// By the server of the prefixed name at this path.
+    ByName(&'static [&'static str]),
+    /// As `ByName`, or as `TryEach` if there is nothing at this path.
+    ByOptionalName(&'static [&'static str]),
+    /// By the first server that returns a result, one after the other: for resources by URI, tasks by id and unknown methods.
+    TryEach,
+}
+
+/// A list that all servers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    ResourceTemplates,
+}
+
+/// The methods that the gateway knows.
+const ROUTES: &[(&str, Route)] = &[
+    (method::INITIALIZE, Route::Initialize),
+    (method::DISCOVER, Route::Discover),
+    ("ping", Route::Local),
+    (method::TOOLS_LIST, Route::Merge(ListKind::Tools)),
+    (method::TOOLS_CALL, Route::ToolCall),
+    ("prompts/list", Route::Merge(ListKind::Prompts)),
+    ("prompts/get", Route::ByName(&["name"])),
+    ("completion/complete", Route::ByOptionalName(&["ref", "name"])),
+    ("resources/list", Route::Merge(ListKind::Resources)),
+    ("resources/templates/list", Route::Merge(ListKind::ResourceTemplates)),
+    ("resources/read", Route::TryEach),
+    ("resources/subscribe", Route::TryEach),
+    ("resources/unsubscribe", Route::TryEach),
+    (method::LISTEN, Route::Subscribe),
+    ("logging/setLevel", Route::Broadcast),
+    (method::TASKS_LIST, Route::TryEach),
+    ("tasks/get", Route::TryEach),
+    ("tasks/result", Route::TryEach),
+    ("tasks/update", Route::TryEach),
+    ("tasks/cancel", Route::TryEach),
+];
+
+impl Route {
+    /// The route of a method, which is `TryEach` if the gateway does not know it.
+    pub(super) fn from_method(method: &str) -> Self {
+        ROUTES.iter().find(|(known, _)| *known == method).map_or(Self::TryEach, |(_, route)| *route)
+    }
+}
+
+impl ListKind {
+    /// The member of the result that has the list.
+    pub(super) fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::ResourceTemplates => "resourceTemplates",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_method_has_one_route() {
+        let methods: BTreeSet<&str> = ROUTES.iter().map(|(method, _)| *method).collect();
+        assert_eq!(methods.len(), ROUTES.len());
+        for (method, route) in ROUTES {
+            assert_eq!(Route::from_method(method), *route, "{method}");
+            assert_eq!(*route == Route::ToolCall, method::resembles_tools_call(method), "{method}");
+        }
+    }
+
+    #[test]
+    fn unknown_methods_try_each_server() {
+        for method in ["", "Tools/List", "tools/list ", "tools", "example.com/custom"] {
+            assert_eq!(Route::from_method(method), Route::TryEach, "{method}");
+        }
+    }
+}
