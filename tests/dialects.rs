@@ -8,7 +8,7 @@ pub mod generated;
 mod providers;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callgate::json::{self, Value, json};
 use callgate::message::{
@@ -21,7 +21,7 @@ use proptest::prelude::*;
 pub fn corpus() -> Vec<(Dialect, String, Value)> {
     let mut found = Vec::new();
     for dialect in Dialect::ALL {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects").join(dialect.name());
+        let folder = crate::fixtures::root().join("tests/dialects").join(dialect.name());
         let mut paths: Vec<PathBuf> =
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();

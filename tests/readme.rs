@@ -5,11 +5,8 @@ use std::process::{Command, Output};
 
 use callgate::call::CallRecord;
 
+use crate::fixtures::root;
 use crate::packages;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 /// The fenced blocks of one language.
 fn blocks(language: &str) -> Vec<String> {
@@ -143,7 +140,7 @@ fn every_failure_names_a_test() {
         .collect();
     assert!(rows.len() > 25);
     for row in rows {
-        let named = |word: &&str| word.starts_with("tests/") || word.starts_with("src/");
+        let named = |word: &&str| ["tests/", "src/", "crates/"].iter().any(|folder| word.starts_with(folder));
         let tests: Vec<&str> = row.split('`').filter(named).collect();
         assert!(!tests.is_empty(), "no test in: {row}");
         for test in tests {

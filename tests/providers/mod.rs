@@ -2,7 +2,7 @@
 //! this folder, installed once below `target/packages`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use callgate::json::json;
@@ -14,7 +14,7 @@ use super::{corpus, generated};
 use crate::packages::{install, installed, run};
 
 fn here() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/providers")
+    crate::fixtures::root().join("tests/providers")
 }
 
 /// The messages that a provider gets for every history of the corpus and for generated ones.

@@ -223,7 +223,7 @@ fn results(known: &History, calls: Vec<PendingToolCall>) -> Vec<UserContent> {
         let found = occurrences.iter().rposition(|occurrence| occurrence.call.id == id);
         told.push(match (preresolved_result, found.map(|place| occurrences.remove(place).result)) {
             (Some(result), _) => result,
-            (None, Some(Some(result))) if result.settled == ResultStatus::Output => {
+            (None, Some(Some(result))) if result.status == ResultStatus::Output => {
                 UserContent::ToolResult(tool_call.result(content_of(&result.output)))
             }
             (None, found) => {
