@@ -233,3 +233,33 @@ fn code_span(beginning: &str) -> String {
     let mut words = readme.split('`');
     words.find(|word| word.starts_with(beginning)).unwrap().to_owned()
 }
+
+/// Each file and folder of the repository that these pages name exists.
+#[test]
+fn pages_name_existing_files() {
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/glossary.md",
+        "docs/threat-model.md",
+        "docs/failures.md",
+    ];
+    let mut missing = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let is_ours = |word: &&str| {
+            let top =
+                ["src/", "crates/", "tests/", "docs/", "benches/", "examples/", "policies/", "schemas/"];
+            top.iter().any(|folder| word.starts_with(folder)) && !word.contains(['*', ' ', '<', '…'])
+        };
+        let named: Vec<&str> = text.split('`').filter(is_ours).collect();
+        for name in named.into_iter().filter(|name| !name.contains(char::is_uppercase)) {
+            let path = name.split_once(": ").map_or(name, |(path, _)| path);
+            if !root().join(path).exists() {
+                missing.push(format!("{page}: {name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "these files do not exist:\n{}", missing.join("\n"));
+}
