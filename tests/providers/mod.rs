@@ -48,9 +48,8 @@ fn openai_anthropic_and_google_types_accept_sent_messages() {
         pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
         install(&mut [venv, pip]);
     });
-    let cases: String = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini]
-        .map(sent)
-        .concat();
+    let cases: String =
+        Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::AiSdk).map(sent).concat();
     let (printed, accepted) = run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
     assert!(accepted, "{printed}");
 }
