@@ -142,7 +142,7 @@ fn own_path() -> PathBuf {
 
 /// The reference server, if the tests have installed it.
 fn reference_server() -> Option<PathBuf> {
-    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/packages");
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/packages");
     let installed = std::fs::read_dir(packages).ok()?.flatten();
     let within = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
     installed.map(|folder| folder.path().join(within)).find(|server| server.exists())

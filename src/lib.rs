@@ -4,7 +4,8 @@
 // above it; tests/layering.rs enforces this.
 
 // Base types that every module uses.
-mod file_access;
+#[doc(hidden)]
+pub mod file_access;
 mod unicode;
 mod regex_compiler;
 pub mod work_limit;
@@ -54,14 +55,6 @@ pub mod lint;
 
 // Hot reload of rules.
 pub mod reload;
-
-// The MCP gateway.
-#[cfg(feature = "mcp")]
-pub mod mcp;
-
-// The command line.
-#[cfg(feature = "cli")]
-pub mod cli;
 
 pub use call::{Outcome, OutcomeKind, SessionState, ToolCall};
 pub use engine::{Engine, EngineBuilder, LoadError};

@@ -18,8 +18,10 @@ fn each_mistake_is_reported_at_its_position() {
     settings.set_snapshot_path("../snapshots");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    let mut cases: Vec<_> =
-        fs::read_dir("tests/broken_yaml").unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(crate::fixtures::root().join("tests/broken_yaml"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.sort();
     for case in cases {
         let name = case.file_stem().unwrap().to_str().unwrap();

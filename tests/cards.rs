@@ -12,7 +12,7 @@ mod payloads;
 mod timelines;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callgate::card::{
     Card, CardLabels, FieldKind, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_NOTES, Payload, Resolution,
@@ -23,7 +23,7 @@ use callgate::message::{RequestPart, ResponsePart};
 use proptest::prelude::*;
 
 fn cases(folder: &str) -> Vec<(String, Value)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cards").join(folder);
+    let folder = crate::fixtures::root().join("tests/cards").join(folder);
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty());

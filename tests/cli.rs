@@ -12,7 +12,6 @@ mod test;
 mod test_coverage;
 mod test_formats;
 mod test_generate;
-#[cfg(feature = "watch")]
 mod watch;
 
 use std::fs;
@@ -88,7 +87,7 @@ impl CommandResult {
 /// Snapshot settings, which mask text that differs from run to run.
 fn settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/cli"));
+    settings.set_snapshot_path(crate::fixtures::root().join("snapshots/cli"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.add_filter(r"[\d.]+ (µs|ms|s) in total", "[time] in total");

@@ -235,7 +235,7 @@ async fn session_continues_where_an_earlier_process_stopped() {
       - { id: mark, match: read, label: { add: [untrusted] } }
       - { id: no-sending, match: { tool: send, where: { path: '$.session.labels[*]', eq: untrusted } }, deny: {} }";
     let later = |name: &'static str| {
-        let engine = rules(text).keys(keys()).store(callgate::state::open(&url).unwrap()).build();
+        let engine = rules(text).keys(keys()).store(callgate_sqlite::open_store(&url).unwrap()).build();
         engine.session().with_name(name).concurrent()
     };
     let tools = Tools::new();

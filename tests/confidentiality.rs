@@ -21,8 +21,8 @@ use callgate::message::{
     approval_response,
 };
 use callgate::seal::Keys;
-use callgate::state::SqliteStore;
 use callgate::{Engine, Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse, policy};
+use callgate_sqlite::SqliteStore;
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 mod unicode;
 
 fn corpus(detector: Detector) -> Vec<(String, Vec<Range<usize>>)> {
-    let path = format!("{}/tests/detect/{}.txt", env!("CARGO_MANIFEST_DIR"), detector.name());
+    let path = format!("{}/tests/detect/{}.txt", crate::fixtures::root().display(), detector.name());
     let lines = std::fs::read_to_string(&path).unwrap_or_default();
     lines.lines().filter(|line| !line.is_empty()).map(read_line).collect()
 }

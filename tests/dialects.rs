@@ -8,7 +8,7 @@ pub mod generated;
 mod providers;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callgate::json::{self, Value, json};
 use callgate::message::{
@@ -21,7 +21,7 @@ use proptest::prelude::*;
 pub fn corpus() -> Vec<(Dialect, String, Value)> {
     let mut found = Vec::new();
     for dialect in Dialect::ALL {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects").join(dialect.name());
+        let folder = crate::fixtures::root().join("tests/dialects").join(dialect.name());
         let mut paths: Vec<PathBuf> =
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
@@ -272,7 +272,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn i5_generated_history_keeps_its_content_in_every_dialect(history in generated::history(), detour in 0..5usize) {
+    fn i5_generated_history_keeps_its_content_in_every_dialect(history in generated::history(), detour in 0..Dialect::ALL.len()) {
         for dialect in Dialect::ALL {
             let written = history.write(dialect);
             let read = History::read(dialect, &written).unwrap();
@@ -320,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_never_panics_or_loses_content(document in generated::document(), dialect in 0..5usize, to in 0..5usize) {
+    fn reading_never_panics_or_loses_content(document in generated::document(), dialect in 0..Dialect::ALL.len(), to in 0..Dialect::ALL.len()) {
         let (dialect, to) = (Dialect::ALL[dialect], Dialect::ALL[to]);
         if let Ok(history) = History::read(dialect, &document) {
             prop_assert!(history.write(dialect) == document, "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));

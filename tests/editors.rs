@@ -2,7 +2,7 @@
 //! errors and nothing else, completes exactly the existing keys, and documents each of them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use callgate::json::{Value, json};
@@ -12,11 +12,11 @@ use callgate::rules_schema::{RecordShape, Shape};
 use crate::packages::{install, installed, run};
 
 fn here() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editors")
+    crate::fixtures::root().join("tests/editors")
 }
 
 fn schema(of: &str) -> String {
-    format!("file://{}/schemas/{of}.schema.json", env!("CARGO_MANIFEST_DIR"))
+    format!("file://{}/schemas/{of}.schema.json", crate::fixtures::root().display())
 }
 
 /// The workspace settings that docs/editors.md shows.
@@ -272,7 +272,7 @@ fn reports_each_error_on_its_line() {
 
 #[test]
 fn shipped_files_are_valid_by_modeline_and_by_settings() {
-    let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let policies = crate::fixtures::root().join("policies");
     let mut documents = Vec::new();
     let mut open = vec![policies.clone()];
     while let Some(folder) = open.pop() {

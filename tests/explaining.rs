@@ -200,11 +200,10 @@ fn documentation_matches_printed_explanations() {
     assert!(commands >= 3, "the commands of the page were not found");
 }
 
-#[cfg(feature = "file-store")]
 #[test]
 fn limit_is_explained_without_remaining_count_if_store_has_none() {
     let directory = tempfile::tempdir().unwrap();
-    let store = callgate::state::SqliteStore::open(&directory.path().join("state.db")).unwrap();
+    let store = callgate_sqlite::SqliteStore::open(&directory.path().join("state.db")).unwrap();
     let chains =
         engine::load_text("policies: [{ id: few, match: pay, rate_limit: { limit: 2, per: 1h } }]").unwrap();
     let engine = Engine::builder(chains).keys(keys()).store(Arc::new(store)).build();

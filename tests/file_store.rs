@@ -13,7 +13,7 @@ use callgate::host::{
     Account, Allowance, Amount, ConditionalWrite, LimitAcquisition, Record, RecordKey, StateStore,
 };
 use callgate::json::{Value, json};
-use callgate::state::SqliteStore;
+use callgate_sqlite::SqliteStore;
 use jiff::Timestamp;
 use tempfile::TempDir;
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,11 @@ use callgate::host::{Clock, ManualClock};
 use callgate::json::{Value, json};
 use callgate::seal::Keys;
 use callgate::{Engine, EngineBuilder, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
 
 /// Noon, on a clock that stands still.
 pub fn noon() -> ManualClock {

@@ -7,9 +7,9 @@ mod lossless;
 mod inspector;
 mod sessions;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The path of a file in `tests/gateway`.
 pub fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway").join(name)
+    crate::fixtures::root().join("tests/gateway").join(name)
 }

@@ -12,7 +12,7 @@ use callgate::{ToolDescriptor, policy, suite, tools};
 use similar::TextDiff;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lints")
+    crate::fixtures::root().join("tests/lints")
 }
 
 /// A case with its tools and policy tests.
@@ -121,7 +121,7 @@ fn each_lint_is_silent_on_correct_rules() {
 
 #[test]
 fn no_lint_fires_on_the_shipped_bundles() {
-    let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let bundles = crate::fixtures::root().join("policies");
     let mut checked = 0;
     for entry in fs::read_dir(bundles).unwrap() {
         let paths = [entry.unwrap().path()];
@@ -190,7 +190,7 @@ fn catalogue() -> String {
 
 #[test]
 fn lints_page_matches_the_catalogue() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/lints.md");
+    let path = crate::fixtures::root().join("docs/lints.md");
     let now = catalogue();
     if std::env::var_os("UPDATE_GENERATED").is_some() {
         fs::write(&path, &now).unwrap();

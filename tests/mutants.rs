@@ -386,7 +386,7 @@ fn comment_with_a_reason_accepts_surviving_mutants() {
 
 /// Asserts that the tests of a bundle catch every mutant, except those that a comment accepts.
 fn assert_all_noticed(bundle: &str) {
-    let paths = [std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(bundle)];
+    let paths = [crate::fixtures::root().join("policies").join(bundle)];
     let loaded = suite::load(&paths);
     let mutated = mutation::mutate(&policy::build(&paths), &loaded.suite, None, &mut |_, _| {});
     let mutated = mutated.unwrap_or_else(|report| panic!("{}", suite::render::text(&report, false)));
@@ -425,7 +425,7 @@ fn tests_of_the_payments_bundle_catch_every_mutant() {
 
 #[test]
 fn every_shipped_bundle_has_a_mutation_test() {
-    let policies = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let policies = crate::fixtures::root().join("policies");
     let here = include_str!("mutants.rs");
     for entry in std::fs::read_dir(policies).unwrap().map(Result::unwrap) {
         if !entry.path().is_dir() {

@@ -38,7 +38,7 @@ pub fn install(commands: &mut [Command]) {
 /// is repeated.
 pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
+    let target = target.unwrap_or_else(|| crate::fixtures::root().join("target"));
     let folder = target.join("packages");
     let version = &callgate::json::digest(&pins.into()).short_hex();
     let home = folder.join(format!("{name}-{version}"));

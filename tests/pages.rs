@@ -2,7 +2,7 @@
 //! used.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callgate::diagnostic::{self, Diagnostics, SourceMap, render};
 use callgate::lint::{LINTS, LintInputs, RequiredInput, lint};
@@ -89,7 +89,7 @@ fn each_page_has_a_title_and_all_sections() {
 
 #[test]
 fn each_code_is_used() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let sources = crate::fixtures::root().join("src");
     let table = sources.join("diagnostic/codes.rs");
     let mut rest = String::new();
     let mut open = vec![sources];

@@ -5,11 +5,8 @@ use std::process::{Command, Output};
 
 use callgate::call::CallRecord;
 
+use crate::fixtures::root;
 use crate::packages;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 /// The fenced blocks of one language.
 fn blocks(language: &str) -> Vec<String> {
@@ -143,7 +140,7 @@ fn every_failure_names_a_test() {
         .collect();
     assert!(rows.len() > 25);
     for row in rows {
-        let named = |word: &&str| word.starts_with("tests/") || word.starts_with("src/");
+        let named = |word: &&str| ["tests/", "src/", "crates/"].iter().any(|folder| word.starts_with(folder));
         let tests: Vec<&str> = row.split('`').filter(named).collect();
         assert!(!tests.is_empty(), "no test in: {row}");
         for test in tests {
@@ -235,4 +232,34 @@ fn code_span(beginning: &str) -> String {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let mut words = readme.split('`');
     words.find(|word| word.starts_with(beginning)).unwrap().to_owned()
+}
+
+/// Each file and folder of the repository that these pages name exists.
+#[test]
+fn pages_name_existing_files() {
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/glossary.md",
+        "docs/threat-model.md",
+        "docs/failures.md",
+    ];
+    let mut missing = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let is_ours = |word: &&str| {
+            let top =
+                ["src/", "crates/", "tests/", "docs/", "benches/", "examples/", "policies/", "schemas/"];
+            top.iter().any(|folder| word.starts_with(folder)) && !word.contains(['*', ' ', '<', '…'])
+        };
+        let named: Vec<&str> = text.split('`').filter(is_ours).collect();
+        for name in named.into_iter().filter(|name| !name.contains(char::is_uppercase)) {
+            let path = name.split_once(": ").map_or(name, |(path, _)| path);
+            if !root().join(path).exists() {
+                missing.push(format!("{page}: {name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "these files do not exist:\n{}", missing.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! Runs recorded calls through an engine, session by session, with the recorded results of their tools.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callgate::call::{CallRecord, Outcome, RecordedResult};
 use callgate::json::Value;
@@ -25,7 +25,7 @@ impl ToolExecutor for Recording<'_> {
 
 /// The absolute path of a file in the project.
 pub fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    fixtures::root().join(path)
 }
 
 /// An engine with the bundle in a directory of the project.

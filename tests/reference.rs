@@ -2,7 +2,6 @@
 //! `UPDATE_GENERATED=1` regenerates it.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use callgate::policy::rules_record;
 use callgate::redaction::Detector;
@@ -154,7 +153,7 @@ fn write_records(page: &mut String, named: &mut Vec<&'static RecordShape>, mut n
 
 #[test]
 fn reference_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference.md");
+    let path = crate::fixtures::root().join("docs/reference.md");
     let now = reference();
     if std::env::var_os("UPDATE_GENERATED").is_some() {
         std::fs::write(&path, &now).unwrap();

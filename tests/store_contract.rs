@@ -14,15 +14,13 @@ mod threads;
 
 use std::future::Future;
 use std::sync::Arc;
-#[cfg(feature = "file-store")]
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use callgate::host::{Account, Allowance, Amount, LimitAcquisition, LimitRefusal, StateStore, SystemClock};
 use callgate::seal::Keys;
-#[cfg(feature = "file-store")]
-use callgate::state::SqliteStore;
 use callgate::state::{Capacity, MemoryStore, SealedStore};
+use callgate_sqlite::SqliteStore;
 use jiff::Timestamp;
 
 /// Creates an empty store.
@@ -98,9 +96,7 @@ macro_rules! test_contract {
 
 test_contract!(memory, || super::Arc::new(super::MemoryStore::default()));
 test_contract!(sealed, || super::sealed());
-#[cfg(feature = "file-store")]
 test_contract!(file, super::in_files());
-#[cfg(feature = "file-store")]
 test_contract!(sealed_file, super::sealed_in_files());
 
 /// A sealed store with store and anchor in memory.
@@ -113,14 +109,12 @@ fn keys() -> Keys {
     Keys::parse(&"5a".repeat(32)).unwrap()
 }
 
-#[cfg(feature = "file-store")]
 fn sealed_in_files() -> impl Fn() -> Arc<dyn StateStore> {
     let (stores, anchors) = (in_files(), in_files());
     move || Arc::new(SealedStore::with_anchor(stores(), keys(), anchors(), SystemClock))
 }
 
 /// Opens each store in its own file. The files are deleted with the returned function.
-#[cfg(feature = "file-store")]
 fn in_files() -> impl Fn() -> Arc<dyn StateStore> {
     let directory = tempfile::tempdir().unwrap();
     let count = AtomicU32::new(0);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use callgate::host::StateStore;
 use callgate::json::{Value, json};
 use callgate::seal::Keys;
-use callgate::state::{Capacity, MemoryStore, SqliteStore};
+use callgate::state::{Capacity, MemoryStore};
 use callgate::{Engine, Outcome, ToolCall};
+use callgate_sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use crate::fixtures::{Tool, kind_and_code, noon, rules};

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use crate::fixtures::root;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Terminology {
@@ -31,10 +33,6 @@ struct Exception {
     /// A part of the line.
     text: String,
     because: String,
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn terminology() -> Terminology {
@@ -103,7 +101,7 @@ fn prose() -> Vec<(String, usize, String)> {
         let lines = markdown_prose(&fs::read_to_string(&path).unwrap());
         all.extend(lines.into_iter().map(|(number, line)| (name(&path), number, line)));
     }
-    for path in files("src", &["rs"]) {
+    for path in files("src", &["rs"]).into_iter().chain(files("crates", &["rs"])) {
         let lines = rust_prose(&fs::read_to_string(&path).unwrap());
         all.extend(lines.into_iter().map(|(number, line)| (name(&path), number, line)));
     }

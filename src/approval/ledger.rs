@@ -70,7 +70,7 @@ pub enum LedgerError {
 
 impl LedgerError {
     /// The reason code of a call that is not run because of this error.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Store(error) => error.code(),
             Self::Corrupt(_) | Self::Altered(..) => reason_code::STATE_ALTERED,

@@ -30,7 +30,7 @@ pub(super) fn declares(root: &Value, place: &[PathStep], name: &str) -> bool {
 }
 
 /// Returns the schemas that may apply to a value: these, the schemas that they refer to, and all their alternatives.
-pub(crate) fn applicable_schemas<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
+pub fn applicable_schemas<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
     let mut all: Vec<&Value> = schemas.to_vec();
     let mut next = 0;
     while let Some(schema) = all.get(next).copied() {

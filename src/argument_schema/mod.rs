@@ -19,8 +19,7 @@ use crate::diagnostic::closest_match;
 use crate::json::{InexactNumber, Value};
 use crate::path::PathStep;
 use cost_bounds::{CostBounds, ValueSize};
-#[cfg(feature = "mcp")]
-pub(crate) use declared_properties::applicable_schemas;
+pub use declared_properties::applicable_schemas;
 use exact_numbers::NumberSource;
 use library_adapter::ExactJson;
 use message_fragments::quote_name;

@@ -70,7 +70,6 @@ impl FileSandbox {
     }
 
     /// No restriction but those on size: for files that the user of the program names.
-    #[cfg(feature = "mcp")]
     pub fn unrestricted() -> Self {
         Self::new(Vec::new(), true)
     }

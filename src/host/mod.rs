@@ -9,9 +9,9 @@ mod closure_tools;
 
 pub use account::Account;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
-pub(crate) use panic_guard::{catch_panic, with_deadline};
+pub use panic_guard::{catch_panic, with_deadline};
 pub use record::{ConditionalWrite, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey, RecordPage, space};
-pub(crate) use store::with_store_timeout;
+pub use store::with_store_timeout;
 pub use store::{
     Allowance, CacheEntry, CacheLookup, CacheSpace, LimitAcquisition, LimitRefusal, StateStore, StoreError,
     StoreFuture,

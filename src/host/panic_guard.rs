@@ -7,10 +7,10 @@ use std::task::Poll;
 
 /// The error of a future that panicked.
 #[derive(Debug)]
-pub(crate) struct PanicError;
+pub struct PanicError;
 
 /// Awaits a future. Returns an error if it panics.
-pub(crate) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, PanicError> {
+pub async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, PanicError> {
     let mut future = pin!(future);
     // A future that panicked is never polled again.
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
@@ -23,7 +23,7 @@ pub(crate) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T,
 
 /// Awaits a future until `deadline` completes; returns `None` if the deadline completes first. A ready future wins over the
 /// deadline, and the deadline is created only when the future is pending.
-pub(crate) async fn with_deadline<T, D: Future<Output = ()>>(
+pub async fn with_deadline<T, D: Future<Output = ()>>(
     future: impl Future<Output = T>,
     deadline: impl FnOnce() -> D,
 ) -> Option<T> {

@@ -33,7 +33,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// The reason code of a call that is refused because of this error.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => reason_code::STORE_UNAVAILABLE,
             Self::QuotaExceeded(_) => reason_code::QUOTA_EXCEEDED,
@@ -256,7 +256,7 @@ pub trait StateStore: Send + Sync {
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Awaits a store operation with a timeout. A panic is returned as an error, too.
-pub(crate) async fn with_store_timeout<'q, T: 'q>(
+pub async fn with_store_timeout<'q, T: 'q>(
     clock: &dyn Clock,
     question: impl FnOnce() -> StoreFuture<'q, T>,
 ) -> Result<T, StoreError> {

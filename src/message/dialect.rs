@@ -47,7 +47,7 @@ pub enum DialectError {
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// Every dialect; the tests of all dialects iterate over it.
     pub const ALL: [Self; 5] =
         [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini, Self::AiSdk];
 
@@ -96,7 +96,10 @@ impl Dialect {
 
     /// Whether the system prompt is a member of the request, beside the messages.
     pub(super) fn has_separate_system(self) -> bool {
-        matches!(self, Self::Anthropic | Self::Gemini)
+        match self {
+            Self::Anthropic | Self::Gemini => true,
+            Self::OpenaiChat | Self::OpenaiResponses | Self::AiSdk => false,
+        }
     }
 
     fn read_message(self, json: &Value) -> Message {
@@ -148,7 +151,7 @@ impl Dialect {
     fn content_key(self) -> &'static str {
         match self {
             Self::Gemini => "parts",
-            _ => "content",
+            Self::OpenaiChat | Self::OpenaiResponses | Self::Anthropic | Self::AiSdk => "content",
         }
     }
 }

@@ -219,14 +219,32 @@ impl PolicyKind {
         }
     }
 
-    /// Its position among the policies of the same priority that wrap the execution, outermost first.
+    /// Its position among the policies of the same priority that wrap the execution, outermost first. Every kind that is active in
+    /// [`Phase::Execute`] has one.
     pub fn wrapper_order(&self) -> u8 {
         match self {
             Self::Cache(_) => 0,
             Self::Around(_) => 1,
             Self::Retry(_) => 2,
             Self::Timeout(_) => 3,
-            _ => u8::MAX,
+            // These wrap nothing.
+            Self::Deny(_)
+            | Self::Allow(_)
+            | Self::Halt(_)
+            | Self::Validate(_)
+            | Self::RateLimit(_)
+            | Self::Concurrency(_)
+            | Self::Approval(_)
+            | Self::Transform(_)
+            | Self::Redact(_)
+            | Self::Respond(_)
+            | Self::Recover(_)
+            | Self::Label(_)
+            | Self::Fact(_)
+            | Self::Audit(_)
+            | Self::Model(_)
+            | Self::Stream(_)
+            | Self::Budget(_) => u8::MAX,
         }
     }
 }

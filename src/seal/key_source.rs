@@ -110,7 +110,7 @@ pub enum SecretFileError {
 }
 
 /// Reads a file that only its owner can read. A missing file is created with a new random key in hex digits, below the comment.
-pub(crate) fn read_or_create_secret(path: &Path, comment: &str) -> Result<String, SecretFileError> {
+pub fn read_or_create_secret(path: &Path, comment: &str) -> Result<String, SecretFileError> {
     let failed = |error| SecretFileError::Io { path: path.to_owned(), error };
     if !path.exists() {
         let key = random_hex::<MIN_KEY_BYTES>().map_err(SecretFileError::Random)?;
@@ -136,14 +136,14 @@ pub(crate) fn read_or_create_secret(path: &Path, comment: &str) -> Result<String
 }
 
 /// Generates `BYTES` random bytes, as hex digits.
-pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
+pub fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
     let mut bytes = [0u8; BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(encode_hex(&bytes))
 }
 
 /// Encodes bytes as hex digits.
-pub(crate) fn encode_hex(bytes: &[u8]) -> String {
+pub fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -174,7 +174,7 @@ fn owner_only() -> OpenOptions {
 }
 
 /// Decodes pairs of hex digits. Returns `None` if the string is anything else.
-pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
+pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

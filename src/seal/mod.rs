@@ -6,9 +6,8 @@ mod keys;
 mod purpose;
 mod key_source;
 
-pub(crate) use key_source::random_hex;
+pub use key_source::random_hex;
 pub use key_source::{KEYS_VARIABLE, KeyError, SecretFileError};
-#[cfg(feature = "mcp")]
-pub(crate) use key_source::{decode_hex, encode_hex, read_or_create_secret};
+pub use key_source::{decode_hex, encode_hex, read_or_create_secret};
 pub use keys::{EncryptError, Keys, SealError};
 pub use purpose::Purpose;

@@ -44,7 +44,7 @@ pub struct BundleFiles {
     /// Problems with the paths.
     pub diagnostics: Diagnostics,
     /// The root directories of the bundle.
-    pub(crate) roots: FileSandbox,
+    pub roots: FileSandbox,
 }
 
 /// Equal if both searches found the same files.

@@ -44,8 +44,7 @@ pub fn load(paths: &[PathBuf]) -> LoadedSources {
 }
 
 /// Reads a file of the user who runs the program, such as a gateway's configuration: it may refer to files anywhere.
-#[cfg(feature = "mcp")]
-pub(crate) fn load_trusted(path: &std::path::Path) -> LoadedSources {
+pub fn load_trusted(path: &std::path::Path) -> LoadedSources {
     load_wanted(FileKind::Rules, &[path.to_owned()], FileSandbox::unrestricted())
 }
 
@@ -94,7 +93,7 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(
 }
 
 /// Reads rules files from memory, which may refer to files below these directories.
-pub(crate) fn load_texts_below<N: Into<String>, T: Into<String>>(
+pub fn load_texts_below<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     roots: FileSandbox,
 ) -> LoadedSources {

@@ -127,7 +127,6 @@ impl AccountCharges {
     }
 }
 
-#[cfg(any(test, feature = "file-store"))]
 impl AccountCharges {
     /// Restores what [`iter`](Self::iter) returned.
     pub fn from_parts(parts: impl IntoIterator<Item = (Account, usize)>) -> Self {
@@ -156,7 +155,6 @@ pub fn heaviest_accounts(accounts: impl IntoIterator<Item = (Account, usize)>) -
 }
 
 /// A subset of shares that are stored elsewhere, loaded for one operation.
-#[cfg(feature = "file-store")]
 impl CapacityShares {
     /// A subset without any holder yet.
     pub fn subset(capacity: usize, used: usize) -> Self {

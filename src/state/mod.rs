@@ -1,22 +1,19 @@
-//! State stores: in memory for one process, and in an SQLite file that is persistent and shared by processes; with
-//! encryption for shared stores.
+//! State stores: in memory for one process, and the encryption of stores that processes share.
 
-mod cache;
-#[cfg(feature = "file-store")]
-mod sqlite;
-mod limit_algorithms;
+// Shared with the other stores of Callgate.
+#[doc(hidden)]
+pub mod cache;
+#[doc(hidden)]
+pub mod capacity;
+#[doc(hidden)]
+pub mod limit_algorithms;
+#[doc(hidden)]
+pub mod limit_table;
 mod memory;
-mod store_url;
-mod records;
+#[doc(hidden)]
+pub mod records;
 mod sealed;
-mod capacity;
-mod limit_table;
 
 pub use capacity::Capacity;
-#[cfg(feature = "mcp")]
-pub(crate) use capacity::{CapacityShares, heaviest_accounts};
 pub use memory::MemoryStore;
 pub use sealed::{IntegrityError, SealedStore, has_seals, seal_store};
-#[cfg(feature = "file-store")]
-pub use sqlite::{SqliteOpenError, SqliteStore};
-pub use store_url::{StoreUrlError, file_path, open};

@@ -9,8 +9,9 @@ use callgate::host::{Account, ConditionalWrite, RecordKey, StateStore, SystemClo
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
-use callgate::state::{IntegrityError, SealedStore, SqliteStore};
+use callgate::state::{IntegrityError, SealedStore};
 use callgate::{Session, ToolCall, ToolError, ToolExecutor, ToolResponse};
+use callgate_sqlite::SqliteStore;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;

@@ -12,8 +12,8 @@ use callgate::call::SingleUseGuarantee;
 use callgate::host::{StateStore, StoreError, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, ResponsePart, Role, approval_response};
-use callgate::state::SqliteStore;
 use callgate::{Engine, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse};
+use callgate_sqlite::SqliteStore;
 
 use super::scene::{REFUNDS, Scene, Shared};
 use crate::corrupted_stores::{Alteration, Altered};

@@ -14,8 +14,8 @@ use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
-use callgate::state::SqliteStore;
 use callgate::{Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse};
+use callgate_sqlite::SqliteStore;
 
 use super::scene::{KEY, NEXT_KEY};
 use crate::corrupted_stores::{Alteration, Altered};

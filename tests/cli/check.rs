@@ -1,7 +1,6 @@
 //! `callgate check` beyond errors: lints, machine-readable formats, and `--fix`.
 
 use std::fs;
-use std::path::Path;
 
 use callgate::json::Value;
 
@@ -26,7 +25,7 @@ const SHADOWED: &str = "policies: [ { id: ask, match: { tool: createServer, wher
 ";
 
 fn valid_sarif(text: &str) -> Value {
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sarif.schema.json");
+    let schema = crate::fixtures::root().join("tests/sarif.schema.json");
     let schema = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
     let log = serde_json::from_str(text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

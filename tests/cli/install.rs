@@ -47,7 +47,7 @@ impl TestDir {
 #[test]
 fn install_and_uninstall_restore_each_file() {
     let mut settings = settings();
-    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/cli/install"));
+    settings.set_snapshot_path(crate::fixtures::root().join("snapshots/cli/install"));
     settings.set_snapshot_suffix("");
     settings.bind(|| {
         insta::glob!("install/*", |path| {

@@ -1,7 +1,6 @@
 //! The JSON Schemas of rules files and test files: up to date, valid, and consistent with `callgate check`.
 
 use std::fs;
-use std::path::Path;
 
 use callgate::{policy, suite};
 use serde_json::Value;
@@ -16,7 +15,7 @@ fn schema_text(of: &str) -> String {
 #[test]
 fn schemas_in_the_repository_are_up_to_date() {
     for of in ["rules", "tests", "gateway", "identity"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{of}.schema.json"));
+        let path = crate::fixtures::root().join(format!("schemas/{of}.schema.json"));
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             fs::write(&path, schema_text(of)).unwrap();
         }
@@ -183,7 +182,7 @@ cases:
     ] {
         let errors: Vec<_> = validator.iter_errors(&read(tests)).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{tests}");
-        let beside = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/retail").join(name);
+        let beside = |name: &str| crate::fixtures::root().join("policies/retail").join(name);
         let loaded = suite::load_texts([(beside("a.test.yaml").display().to_string(), tests)]);
         let text = callgate::diagnostic::render::text(&loaded.diagnostics, &loaded.sources, false);
         assert!(loaded.diagnostics.is_empty(), "{text}");

@@ -9,9 +9,9 @@ use std::{fs, io::Write};
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use callgate::seal::Keys;
-use callgate::state::SqliteStore;
+use callgate_mcp::{Gateway, ServerSpec, StdioSpec, Transport};
+use callgate_sqlite::SqliteStore;
 use tokio::io::AsyncReadExt;
 
 use super::search::Search;

@@ -147,7 +147,7 @@ fn concurrent_opening_of_a_new_store_succeeds() {
 
 #[test]
 fn store_urls_are_parsed() {
-    use callgate::state::open;
+    use callgate_sqlite::open_store as open;
     let temp = TempStore::new();
     let path = temp.path();
     for name in [format!("file:{}", path.display()), format!("file://{}", path.display())] {

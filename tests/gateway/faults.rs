@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
+use callgate_mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use harness::{Folder, Session, response_count};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::Engine;
-use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
+use callgate_mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use insta::Settings;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Map, Value, parse};
-use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
+use callgate_mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 use tokio::io::AsyncReadExt;

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use callgate::approval::{Inbox, InboxItem};
 use callgate::host::{StateStore, SystemClock};
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, HttpSpec, ServerSpec, Transport};
 use callgate::message::{Approver, approval_response};
 use callgate::seal::Keys;
-use callgate::state::{MemoryStore, SqliteStore};
+use callgate::state::MemoryStore;
 use callgate::{Engine, engine};
+use callgate_mcp::{Gateway, HttpSpec, ServerSpec, Transport};
+use callgate_sqlite::SqliteStore;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::harness::{RunningGateway, STATELESS_VERSION, Upstream, initialize, stateless_request};
@@ -54,7 +55,7 @@ impl Shared {
 
     async fn served(
         &self,
-        server: impl FnOnce(callgate::mcp::HttpServer) -> callgate::mcp::HttpServer,
+        server: impl FnOnce(callgate_mcp::HttpServer) -> callgate_mcp::HttpServer,
     ) -> RunningGateway {
         RunningGateway::from_gateway(self.gateway(ASK), Arc::default(), server).await
     }

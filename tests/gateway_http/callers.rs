@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use callgate::json::{Value, json};
-use callgate::mcp::{HttpServer, IdentityFile, SessionNameSource};
+use callgate_mcp::{HttpServer, IdentityFile, SessionNameSource};
 
 use super::harness::{RunningGateway, TIMEOUT, Upstream};
 use super::identity::{IdentityFiles, digest};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, HttpServer, HttpSpec, ServerSpec, Transport};
+use callgate_mcp::{Gateway, HttpServer, HttpSpec, ServerSpec, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};

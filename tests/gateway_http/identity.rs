@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use callgate::json::json;
-use callgate::mcp::Authenticator;
+use callgate_mcp::Authenticator;
 
 use super::harness::{RunningGateway, Upstream};
 
@@ -137,7 +137,7 @@ async fn public_listener_requires_authentication() {
     let upstream = Upstream::with_defaults().await;
     let log = std::sync::Arc::default();
     let gateway = std::sync::Arc::new(super::harness::gateway(&upstream.url, "policies: []", &log));
-    let server = || callgate::mcp::HttpServer::new(std::sync::Arc::clone(&gateway));
+    let server = || callgate_mcp::HttpServer::new(std::sync::Arc::clone(&gateway));
     let (open, local) = ("0.0.0.0:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap());
     assert!(server().check_address(open).unwrap_err().contains("can be reached from other machines"));
     assert_eq!(server().check_address(local), Ok(()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::json::{Value, json};
-use callgate::mcp::{HttpSpec, Transport};
+use callgate_mcp::{HttpSpec, Transport};
 
 use super::harness::{
     Action, NO_RULES, RunningGateway, STATELESS_VERSION, Upstream, default_response, event, gateway_to,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callgate::json::json;
-use callgate::mcp::SessionNameSource;
+use callgate_mcp::SessionNameSource;
 use tokio::sync::Notify;
 
 use super::harness::{
@@ -128,8 +128,7 @@ async fn unnamed_requests_of_a_caller_share_one_session() {
 async fn labels_outlive_the_connection() {
     let upstream = Upstream::with_defaults().await;
     let from: SessionNameSource = "header:x-conversation".parse().unwrap();
-    let server =
-        |server: callgate::mcp::HttpServer| server.with_session_name_source(from).with_max_clients(1);
+    let server = |server: callgate_mcp::HttpServer| server.with_session_name_source(from).with_max_clients(1);
     let served = RunningGateway::with(&upstream.url, LABELS, server).await;
     let (one, other) = ([("x-conversation", "one")], [("x-conversation", "other")]);
     served.call(&one, "read", json!({})).await;

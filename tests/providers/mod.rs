@@ -2,7 +2,7 @@
 //! this folder, installed once below `target/packages`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use callgate::json::json;
@@ -14,7 +14,7 @@ use super::{corpus, generated};
 use crate::packages::{install, installed, run};
 
 fn here() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/providers")
+    crate::fixtures::root().join("tests/providers")
 }
 
 /// The messages that a provider gets for every history of the corpus and for generated ones.
@@ -48,9 +48,8 @@ fn openai_anthropic_and_google_types_accept_sent_messages() {
         pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
         install(&mut [venv, pip]);
     });
-    let cases: String = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini]
-        .map(sent)
-        .concat();
+    let cases: String =
+        Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::AiSdk).map(sent).concat();
     let (printed, accepted) = run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
     assert!(accepted, "{printed}");
 }

@@ -39,9 +39,7 @@ test_fair_sharing!(sealed, |capacity| super::anchored(
     &|capacity| { super::Arc::new(super::MemoryStore::with_capacity(capacity)) },
     capacity
 ));
-#[cfg(feature = "file-store")]
 test_fair_sharing!(file, super::in_files());
-#[cfg(feature = "file-store")]
 test_fair_sharing!(sealed_file, {
     let new = super::in_files();
     move |capacity| super::anchored(&new, capacity)
@@ -51,7 +49,6 @@ fn anchored(new: &Sized, capacity: Capacity) -> Arc<dyn StateStore> {
     Arc::new(SealedStore::with_anchor(new(capacity), keys(), new(MemoryStore::CAPACITY), SystemClock))
 }
 
-#[cfg(feature = "file-store")]
 fn in_files() -> impl Fn(Capacity) -> Arc<dyn StateStore> {
     let directory = tempfile::tempdir().unwrap();
     let count = AtomicU32::new(0);

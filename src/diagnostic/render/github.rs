@@ -27,7 +27,7 @@ fn command(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
 }
 
 /// Renders one workflow command on its own line. `level`: `error`, `warning` or `notice`.
-pub(crate) fn annotation(level: &str, place: Option<&Location>, title: &str, message: &str) -> String {
+pub fn annotation(level: &str, place: Option<&Location>, title: &str, message: &str) -> String {
     let mut command = format!("::{level} ");
     // Writing to a string cannot fail.
     if let Some(place) = place {

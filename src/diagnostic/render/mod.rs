@@ -5,7 +5,7 @@ mod json;
 mod sarif;
 mod text;
 
-pub(crate) use github::annotation;
+pub use github::annotation;
 pub use github::github;
 pub use json::json;
 pub use sarif::sarif;

@@ -181,7 +181,24 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             PolicyKind::Around(around) => around.wrap(next),
             PolicyKind::Retry(retry) => retry.wrap(next),
             PolicyKind::Timeout(timeout) => timeout.wrap(next),
-            _ => next.chain.wrapped(call, inner),
+            // Kinds that are not active in execution are not selected.
+            PolicyKind::Deny(_)
+            | PolicyKind::Allow(_)
+            | PolicyKind::Halt(_)
+            | PolicyKind::Validate(_)
+            | PolicyKind::RateLimit(_)
+            | PolicyKind::Concurrency(_)
+            | PolicyKind::Approval(_)
+            | PolicyKind::Transform(_)
+            | PolicyKind::Redact(_)
+            | PolicyKind::Respond(_)
+            | PolicyKind::Recover(_)
+            | PolicyKind::Label(_)
+            | PolicyKind::Fact(_)
+            | PolicyKind::Audit(_)
+            | PolicyKind::Model(_)
+            | PolicyKind::Stream(_)
+            | PolicyKind::Budget(_) => next.chain.wrapped(call, inner),
         }
     }
 

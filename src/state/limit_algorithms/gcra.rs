@@ -1,7 +1,6 @@
 //! The generic cell rate algorithm, implemented as a leaky bucket: exact, because only the reported wait is divided and
 //! rounded.
 
-#[cfg(feature = "file-store")]
 use super::encoding::{LimitDecoder, LimitEncoder};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
@@ -66,7 +65,6 @@ impl Gcra {
     }
 }
 
-#[cfg(feature = "file-store")]
 impl Gcra {
     pub fn write(&self, writer: &mut LimitEncoder) {
         writer.number(self.level);

@@ -8,7 +8,6 @@
 //! on. When the clock steps back, everything counts as acquired at that moment: so nothing is admitted that would not have
 //! been, and nobody waits longer than the limit's own period.
 
-#[cfg(feature = "file-store")]
 pub mod encoding;
 mod resettable_count;
 mod gcra;

@@ -1,6 +1,5 @@
 //! A sum that is reset as a whole: at the end of its window, or when nothing was acquired for a while.
 
-#[cfg(feature = "file-store")]
 use super::encoding::{LimitDecoder, LimitEncoder};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
@@ -61,7 +60,6 @@ impl ResettableCount {
     }
 }
 
-#[cfg(feature = "file-store")]
 impl ResettableCount {
     pub fn write(&self, writer: &mut LimitEncoder) {
         writer.number(self.taken);

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-#[cfg(feature = "file-store")]
 use super::encoding::{LimitDecoder, LimitEncoder, is_in_range};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
@@ -91,7 +90,6 @@ impl SlidingLog {
     }
 }
 
-#[cfg(feature = "file-store")]
 impl SlidingLog {
     /// Writes each time as the difference from the one before it.
     pub fn write(&self, writer: &mut LimitEncoder) {

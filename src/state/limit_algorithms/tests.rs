@@ -190,7 +190,6 @@ proptest! {
     }
 
     /// Encoding and decoding return the same state.
-    #[cfg(feature = "file-store")]
     #[test]
     fn encoding_round_trips(
         steps in prop::collection::vec((any_allowance(), any_time(), any_number()), 1..12),
@@ -210,7 +209,6 @@ proptest! {
     }
 
     /// Decoding arbitrary bytes never leads to an overflow.
-    #[cfg(feature = "file-store")]
     #[test]
     fn decoding_arbitrary_bytes_never_overflows(
         bytes in prop::collection::vec(any::<u8>(), 0..40),

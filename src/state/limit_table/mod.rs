@@ -1,6 +1,5 @@
 //! Limits by key: all-or-nothing batches, and removal of keys that are back at their initial state.
 
-#[cfg(feature = "file-store")]
 pub mod subset;
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,7 +1,7 @@
 //! Ambiguous tool prefixes of servers.
 
 use callgate::diagnostic::render;
-use callgate::mcp::Config;
+use callgate_mcp::Config;
 
 /// The diagnostics of a gateway file with these servers.
 fn diagnostics(servers: &[(&str, Option<&str>)]) -> String {

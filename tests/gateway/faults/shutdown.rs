@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
+use callgate_mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use tokio::io::AsyncWriteExt;
 
 use super::harness::{Folder, Session, response_count};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
+use callgate_mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf, split};
 
 use super::harness::{self, Folder, response_count};

@@ -1,0 +1,175 @@
+//! `callgate approvals show`: one approval request with its card, answers and progress.
+
+use std::io::Write;
+
+use super::json_output as forms;
+use super::{ApprovalsContext, ApprovalsError, answer_label};
+use crate::OutputFormat;
+use crate::output::{BOLD, DIM, Output, count_noun, escape_line, format_time, quote_name, quote_shell_word};
+use callgate::approval::{BoundRequest, InboxItem, RequestStatus};
+use callgate::card::{Card, CardExtent, Resolution, ResolutionKind};
+use callgate::message::{RequestPart, ResponsePart};
+use callgate::path::PathStep;
+use callgate::safe_text::{escape_json, escape_quoted};
+
+impl ApprovalsContext<'_> {
+    pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
+        let item = self.runtime.block_on(self.inbox.find(id))?;
+        if self.format == OutputFormat::Json {
+            return forms::write_json(&forms::request_json(&item), output);
+        }
+        // Commands take the place of the card's buttons.
+        let card = Card { actions: Vec::new(), ..request_card(&item, CardExtent::Complete) };
+        writeln!(output, "{}", card.to_text().trim_end())?;
+        writeln!(output, "\nSession: {}", quote_name(&item.key.conversation))?;
+        if let Some(requester) =
+            item.bound_request.as_ref().and_then(|question| question.requester.as_deref())
+        {
+            writeln!(output, "Requester: {}", quote_name(requester))?;
+        }
+        if let Some(question) = &item.bound_request {
+            writeln!(output, "Requested: {}", format_time(&question.asked_at.to_string()))?;
+            let places = editable_paths(&item);
+            if !places.is_empty() {
+                writeln!(output, "Editable: {}", escape_line(&places.join(", ")))?;
+            }
+        }
+        writeln!(output, "Stage: {}", format_progress(&item))?;
+        for (place, answer) in item.answers.iter().enumerate() {
+            let ignored = item.ignored.iter().find(|ignored| ignored.index == place);
+            let ignored = ignored.map(|ignored| format!(" (does not count: {})", escape_line(&ignored.why)));
+            writeln!(output, "Answer: {}{}", format_answer(answer), ignored.unwrap_or_default())?;
+        }
+        if item.is_pending() {
+            // The id as given, which identifies exactly one request.
+            let id = quote_shell_word(id);
+            let command =
+                format!("callgate approvals approve {id} --state {} --as NAME", quote_shell_word(&self.url));
+            let command = output.paint(BOLD, &command).into_owned();
+            let others = output.paint(DIM, "(or deny, edit, answer, cancel)").into_owned();
+            writeln!(output, "\n{command}  {others}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The paths of the arguments that an approver may edit.
+pub(super) fn editable_paths(item: &InboxItem) -> Vec<String> {
+    let places = item.bound_request.iter().flat_map(BoundRequest::editable_paths);
+    let written =
+        |steps: Vec<PathStep>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
+    places.map(written).collect()
+}
+
+/// The card of an approval request: with the question while it is pending, with the resolution afterwards.
+pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
+    let request = RequestPart::from(&item.request);
+    let resolution = match &item.status {
+        RequestStatus::Pending { .. } | RequestStatus::Invalid(_) => None,
+        RequestStatus::Expired { at } => {
+            let at = Some(at.to_string());
+            Some(Resolution { kind: ResolutionKind::Expired, by: Vec::new(), at, reason: None })
+        }
+        RequestStatus::Answered(_) | RequestStatus::Running { .. } | RequestStatus::Completed { .. } => {
+            deciding_answer(item).map(|answer| Resolution {
+                by: deciders(item, answer),
+                at: answer.answered_at.clone(),
+                ..Resolution::from(answer)
+            })
+        }
+    };
+    match resolution {
+        Some(resolution) => Card::resolved_with_extent(&request, &resolution, extent),
+        None => Card::pending_with_extent(&request, extent),
+    }
+}
+
+fn counting_answers(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
+    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.index == *place);
+    item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
+}
+
+/// The principals whose answers decided; for an approval, all approvers.
+fn deciders(item: &InboxItem, deciding: &ResponsePart) -> Vec<String> {
+    let approves = |said: &ResponsePart| said.approved && !said.cancel;
+    let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
+    let names = counting_answers(item).filter(together).filter_map(|said| said.answered_by.as_ref());
+    names.map(|by| by.principal.clone()).collect()
+}
+
+/// The answer that decided: the strictest that counts; among approvals, the one that completed the quorum.
+fn deciding_answer(item: &InboxItem) -> Option<&ResponsePart> {
+    let counting = || counting_answers(item);
+    let cancels = counting().find(|said| said.cancel);
+    cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
+}
+
+/// Formats an answer in one line.
+fn format_answer(answer: &ResponsePart) -> String {
+    let mut text = answer_label(answer).to_owned();
+    if let Some(by) = &answer.answered_by {
+        text.push_str(&format!(" by {}", quote_name(&by.principal)));
+    }
+    if let Some(at) = &answer.answered_at {
+        text.push_str(&format!(", {}", escape_line(&format_time(at))));
+    }
+    for value in [&answer.edited_input, &answer.output].into_iter().flatten() {
+        text.push_str(&format!(": {}", escape_json(value, usize::MAX)));
+    }
+    if let Some(reason) = &answer.reason {
+        text.push_str(&format!(" – {}", escape_quoted(reason, usize::MAX)));
+    }
+    text
+}
+
+fn join_names(of: &[String]) -> String {
+    of.iter().map(|of| quote_name(of)).collect::<Vec<_>>().join(", ")
+}
+
+/// Formats the progress of an approval request in a few words.
+pub(super) fn format_progress(item: &InboxItem) -> String {
+    match &item.status {
+        RequestStatus::Pending { by } if by.is_empty() => {
+            format!("pending: {}", format_missing_approvals(item))
+        }
+        RequestStatus::Pending { by } => {
+            format!("pending, approved by {}: {}", join_names(by), format_missing_approvals(item))
+        }
+        RequestStatus::Answered(standing) => format!("{standing}, not resumed yet"),
+        RequestStatus::Expired { at } => format!("expired {}", format_time(&at.to_string())),
+        RequestStatus::Invalid(error) => format!("invalid: {error}"),
+        RequestStatus::Running { at } => format!("running since {}", format_time(&at.to_string())),
+        RequestStatus::Completed { at, outcome } => {
+            format!("completed: {} at {}", outcome.outcome, format_time(&at.to_string()))
+        }
+    }
+}
+
+/// Formats the missing approvals: `1 more approval is needed`.
+pub(super) fn format_missing_approvals(item: &InboxItem) -> String {
+    let open: Vec<_> = item.requirements.iter().filter(|ask| ask.missing() > 0).collect();
+    let several = item.requirements.len() > 1;
+    let needs = open.iter().map(|ask| {
+        let count = usize::try_from(ask.missing()).unwrap_or(usize::MAX);
+        let more = if ask.approvals > 0 { "more " } else { "" };
+        let count = count_noun(count, &format!("{more}approval is"), &format!("{more}approvals are"));
+        let of = match ask.quorum {
+            1 => String::new(),
+            quorum => format!(" ({} of {quorum})", ask.approvals),
+        };
+        let from = match ask.approvers.as_slice() {
+            [] => String::new(),
+            approvers => {
+                let approvers: Vec<String> = approvers.iter().map(|approver| quote_name(approver)).collect();
+                format!(" from {}", approvers.join(" or "))
+            }
+        };
+        let whose = match &ask.policy {
+            Some(policy) if several => format!(" for {}", quote_name(policy)),
+            _ => String::new(),
+        };
+        format!("{count} needed{from}{of}{whose}")
+    });
+    let needs: Vec<String> = needs.collect();
+    if needs.is_empty() { "the approvals contradict each other".to_owned() } else { needs.join("; ") }
+}

@@ -1,0 +1,258 @@
+//! `callgate explain`: explains the decision on one call.
+
+use std::fs;
+use std::io::{self, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::OutputFormat;
+use super::check;
+use super::exit::{CommandError, ExitStatus};
+use super::json_inputs::{read_context, read_tools};
+use super::output::{Output, print_build_errors};
+use super::rules_args;
+use super::run::line_reader::JsonLinesReader;
+use super::run::open_sessions::{OpenSessions, SessionPersistence};
+use super::run::{parse_record, warn_about_invalid_schemas};
+use super::state_store::new_runtime;
+use callgate::call::CallRecord;
+use callgate::diagnostic::{SourceMap, closest_match};
+use callgate::engine::Engine;
+use callgate::explain::{Explainer, Explanation, render};
+use callgate::json::{self, Map, Value};
+use callgate::policy;
+
+/// Explain the decision on one call: which policies matched, which did not and because of which condition.
+///
+/// CALL is one call, {"tool": "…", "input": {…}}, or a session as JSON Lines, as for `callgate run`. Of several calls the last one is
+/// explained. Those before it are evaluated first, with their recorded results, so that limits, labels and facts are as they were. No
+/// tool is executed: "recorded": {"output": …} or {"error": "…"} supplies the result.
+///
+/// The explanation is redacted as the policies say.
+///
+/// Exit status: 0 explained, whatever the outcome of the call, 1 the rules have errors, 2 usage error, unknown policy or call, invalid
+/// line, or a file can't be read.
+#[derive(clap::Args)]
+#[command(
+    override_usage = "callgate explain [OPTIONS] --policies <PATH>... <CALL>",
+    after_help = "Examples:\n  \
+        callgate explain --policies policies call.json\n  \
+        callgate explain --policies policies --why-not large-refunds call.json\n  \
+        callgate explain --policies policies --call c7 session.jsonl\n  \
+        echo '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}' | callgate explain --policies policies -"
+)]
+pub(super) struct ExplainArgs {
+    /// Rules files, or directories to search for them
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
+    /// tools/list
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// A JSON object, the context of every call; members of a call's own context override it
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// Explain only why this policy did not apply
+    #[arg(long, value_name = "POLICY")]
+    why_not: Option<String>,
+    /// Explain the call with this id; if several have it, the last one
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+    /// Also show the policies for other tools and those that were not evaluated, each on its own line
+    #[arg(long)]
+    all: bool,
+    /// Output format: text, or one JSON document for programs
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
+    /// The call, or several as JSON Lines; `-` for stdin
+    #[arg(value_name = "CALL")]
+    calls: Option<PathBuf>,
+}
+
+pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
+    let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
+    let (policies, calls) =
+        rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
+    let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
+    let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
+    let mut built = policy::build(policies);
+    let Some(chains) = built.policies.take() else {
+        print_build_errors(&built);
+        return Ok(check::exit_status(&built.diagnostics));
+    };
+    if let Some(wanted) = &arguments.why_not {
+        let known = chains.policies().iter().map(|policy| policy.id.as_str());
+        check_policy_exists(wanted, known.chain(chains.disabled_ids().iter().map(String::as_str)))?;
+    }
+    warn_about_invalid_schemas(&tools);
+    let records = read_calls(calls, &context)?;
+    let (records, place) = select_calls(records, arguments.call.as_deref(), calls)?;
+    let chains = Arc::new(chains);
+    let explanation = explain_call(records, place, &built.sources, |explainer| {
+        Engine::builder(chains).tools(tools).listener(explainer).build()
+    })?;
+    write_explanation(&explanation, arguments, &built.sources, output)?;
+    Ok(ExitStatus::Success)
+}
+
+/// Checks that a policy with this id exists.
+///
+/// # Errors
+/// If it does not, with the closest match.
+fn check_policy_exists<'k>(
+    wanted: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Result<(), CommandError> {
+    if known.clone().any(|id| id == wanted) {
+        return Ok(());
+    }
+    Err(CommandError::new(match closest_match(wanted, known) {
+        Some(near) => format!("there is no policy `{wanted}`; did you mean `{near}`?"),
+        None => format!("there is no policy `{wanted}` below these paths"),
+    }))
+}
+
+/// Reads the calls of a file: one call as a JSON document, or one call a line.
+fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandError> {
+    let (name, bytes) = read_input(path)?;
+    let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
+    let document = whole.map(json::parse);
+    match &document {
+        Some(Ok(Value::Array(_))) => {
+            return Err(CommandError::new(format!(
+                "`{name}` is a JSON array; write one call as a JSON object, or several as JSON Lines, one object a line"
+            )));
+        }
+        Some(Ok(_)) => {
+            let record = parse_record(whole.unwrap_or_default(), 1, context);
+            return record
+                .map(|record| vec![record])
+                .map_err(|problem| CommandError::new(format!("{name}: {problem}")));
+        }
+        Some(Err(_)) | None => {}
+    }
+    let mut lines = JsonLinesReader::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
+    let mut records = Vec::new();
+    while let Some(line) = lines.next_line(|| Ok(()))? {
+        let number = line.number;
+        match line.text.and_then(|text| parse_record(text, number, context)) {
+            Ok(record) => records.push(record),
+            Err(problem) => {
+                // For a document over several lines, the position in the whole document is reported.
+                return Err(CommandError::new(match (&document, records.is_empty()) {
+                    (Some(Err(error)), true) if error.line > first_line_number(&bytes) => {
+                        format!("{name}:{}:{}: invalid JSON: {}", error.line, error.column, error.kind)
+                    }
+                    _ => format!("{name}:{number}: {problem}"),
+                }));
+            }
+        }
+    }
+    if records.is_empty() {
+        return Err(CommandError::new(format!("`{name}` contains no call")));
+    }
+    Ok(records)
+}
+
+/// The number of the first line that is not blank.
+fn first_line_number(bytes: &[u8]) -> usize {
+    let blank =
+        bytes.split(|byte| *byte == b'\n').take_while(|line| line.iter().all(u8::is_ascii_whitespace));
+    blank.count() + 1
+}
+
+fn read_input(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
+    let unreadable =
+        |error: io::Error| CommandError::new(format!("`{}` can't be read: {error}", path.display()));
+    if path != Path::new("-") {
+        return Ok((path.display().to_string(), fs::read(path).map_err(unreadable)?));
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(("stdin".to_owned(), bytes))
+}
+
+/// Returns the calls up to the one to explain and the rest of its round, and that call's index.
+fn select_calls(
+    mut records: Vec<CallRecord>,
+    wanted: Option<&str>,
+    path: &Path,
+) -> Result<(Vec<CallRecord>, usize), CommandError> {
+    let is_wanted = |record: &CallRecord| wanted.is_none_or(|wanted| record.call.id == wanted);
+    let Some(place) = records.iter().rposition(is_wanted) else {
+        let wanted = wanted.unwrap_or_default();
+        let help = match closest_match(wanted, records.iter().map(|record| record.call.id.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "a call without an id is named after its line, as in `line_3`".to_owned(),
+        };
+        return Err(CommandError::new(format!("`{}` contains no call `{wanted}`; {help}", path.display())));
+    };
+    let mut end = place + 1;
+    if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
+        let session_calls =
+            records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
+        let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if round == other);
+        let round = session_calls.take_while(|(_, record)| same(record));
+        end = round.last().map_or(end, |(last, _)| last + 1);
+    }
+    records.truncate(end);
+    Ok((records, place))
+}
+
+/// Evaluates the calls, and returns the explanation of the one at this index.
+fn explain_call(
+    records: Vec<CallRecord>,
+    place: usize,
+    sources: &SourceMap,
+    engine: impl FnOnce(Arc<Explainer>) -> Engine,
+) -> Result<Explanation, CommandError> {
+    let lost = || CommandError::new("internal error: Callgate failed to explain this call");
+    let target = records.get(place).ok_or_else(lost)?;
+    let (id, session) = (target.call.id.clone(), target.session.clone());
+    let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
+    let number = records.iter().take(place).filter(alike).count();
+    let explainer = Arc::new(Explainer::new(sources).with_call_id(&id));
+    let mut sessions =
+        OpenSessions::new(engine(Arc::clone(&explainer)), new_runtime()?, SessionPersistence::Off);
+    let mut seen = 0;
+    let mut found = None;
+    let mut look = |explained: Vec<Explanation>| {
+        for explanation in explained.into_iter().filter(|explanation| explanation.call.session == session) {
+            if seen == number {
+                found = Some(explanation);
+            }
+            seen += 1;
+        }
+    };
+    for record in records {
+        // The size is not counted: the calls are in memory already.
+        sessions.add_call(record, 0, &mut |_| Ok(()))?;
+        look(explainer.take_explanations());
+    }
+    sessions.finish(&mut |_| Ok(()))?;
+    look(explainer.take_explanations());
+    found.ok_or_else(lost)
+}
+
+fn write_explanation(
+    explanation: &Explanation,
+    arguments: &ExplainArgs,
+    sources: &SourceMap,
+    output: &mut Output,
+) -> Result<(), CommandError> {
+    let failed = |error: json::Error| CommandError::new(error.to_string());
+    let why_not = arguments.why_not.as_deref().and_then(|policy| explanation.why_not(policy));
+    match (arguments.format, why_not) {
+        (OutputFormat::Json, Some(why_not)) => {
+            writeln!(output, "{}", render::json(&why_not).map_err(failed)?)?
+        }
+        (OutputFormat::Json, None) => writeln!(output, "{}", render::json(explanation).map_err(failed)?)?,
+        (OutputFormat::Text, Some(why_not)) => {
+            write!(output, "{}", render::why_not(&why_not, Some(sources), output.colour))?;
+        }
+        (OutputFormat::Text, None) => {
+            write!(output, "{}", render::text(explanation, Some(sources), output.colour, arguments.all))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Report of the changes, one row a server.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::clients::ClientProperties;
+use super::config_file::ConfigFile;
+use super::server_entry::ServerEntry;
+use crate::check_fix::write_diff;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{BOLD, DIM, Output, YELLOW, display_width, escape_line, print_warning};
+
+/// The result for one server.
+pub(super) struct ServerRow {
+    pub(super) path: Vec<String>,
+    title: String,
+    message: String,
+    status: RowStatus,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowStatus {
+    Done,
+    Unchanged,
+    Failed,
+}
+
+impl ServerRow {
+    fn new(entry: &ServerEntry, what: impl Into<String>, status: RowStatus) -> Self {
+        Self { path: entry.path.clone(), title: entry.title(), message: what.into(), status }
+    }
+
+    pub(super) fn done(entry: &ServerEntry, what: impl Into<String>) -> Self {
+        Self::new(entry, what, RowStatus::Done)
+    }
+
+    pub(super) fn unchanged(entry: &ServerEntry, what: impl Into<String>) -> Self {
+        Self::new(entry, what, RowStatus::Unchanged)
+    }
+
+    pub(super) fn failed(entry: &ServerEntry, why: impl Into<String>) -> Self {
+        Self::new(entry, format!("not changed: {}", why.into()), RowStatus::Failed)
+    }
+}
+
+pub(super) struct InstallReport<'f> {
+    pub(super) file: &'f ConfigFile,
+    pub(super) facts: &'f ClientProperties,
+    pub(super) rows: Vec<ServerRow>,
+    pub(super) dry_run: bool,
+}
+
+impl InstallReport<'_> {
+    /// Prints the rows, or with `--dry-run` the diff to the text that would be written.
+    pub(super) fn write_rows(&self, text: &str, output: &mut Output) -> Result<(), CommandError> {
+        let name = self.file.display_path.display().to_string();
+        if self.dry_run {
+            write_diff(&name, &self.file.text, text, output)?;
+            output.flush()?;
+            for row in self.rows.iter().filter(|row| row.status == RowStatus::Failed) {
+                print_warning(format!("{}: {}", row.title, row.message));
+            }
+            return Ok(());
+        }
+        writeln!(output, "{}", output.paint(BOLD, &escape_line(&name)).into_owned())?;
+        if self.rows.is_empty() {
+            writeln!(output, "  nothing to do")?;
+        }
+        let titles: Vec<_> = self.rows.iter().map(|row| escape_line(&row.title)).collect();
+        let longest = titles.iter().map(|title| display_width(title)).max().unwrap_or(0);
+        for (row, title) in self.rows.iter().zip(&titles) {
+            let space = " ".repeat(longest - display_width(title));
+            let what = escape_line(&row.message);
+            let what = match row.status {
+                RowStatus::Done => what,
+                RowStatus::Unchanged => output.paint(DIM, &what).into_owned().into(),
+                RowStatus::Failed => output.paint(YELLOW, &what).into_owned().into(),
+            };
+            writeln!(output, "  {title}{space}  {what}")?;
+        }
+        Ok(())
+    }
+
+    /// Prints the path of the backup, and how to make the client load the changed file.
+    pub(super) fn write_next_steps(
+        &self,
+        backup: Option<&Path>,
+        output: &mut Output,
+    ) -> Result<(), CommandError> {
+        if let Some(backup) = backup {
+            writeln!(output, "\nBackup without Callgate: {}", escape_line(&backup.display().to_string()))?;
+        } else {
+            writeln!(output)?;
+        }
+        writeln!(output, "{}.", self.facts.restart_hint)?;
+        Ok(())
+    }
+
+    /// The exit status. With `some`, a file without servers is a failure.
+    pub(super) fn exit(&self, some: bool) -> ExitStatus {
+        if some && self.rows.is_empty() {
+            print_warning(format!("`{}` has no servers", self.file.display_path.display()));
+            return ExitStatus::Failure;
+        }
+        match self.rows.iter().any(|row| row.status == RowStatus::Failed) {
+            true => ExitStatus::Failure,
+            false => ExitStatus::Success,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `callgate proxy`: the MCP gateway.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::exit::{CommandError, ExitStatus};
+use super::json_inputs::read_context;
+use super::output::{print_warning, quote_shell_word};
+use super::pins::read_signers;
+use super::proxy_http::{self, HttpArgs};
+use super::reload_output;
+use super::rules_args;
+use super::server_args::{ServerArgs, ServerSetup, merge_context};
+use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
+use super::state_store::OpenStateStore;
+use super::supervise;
+use callgate::engine::{Engine, ReloadEvent};
+use callgate_mcp::{Gateway, ServerSpec, Transport};
+
+/// Run an MCP gateway: evaluate every tool call between an MCP client and its servers against the policies.
+///
+/// A client that starts its servers as processes starts the gateway instead: `callgate proxy --policies my-rules -- SERVER COMMAND`.
+/// Messages are forwarded unchanged, except for tool calls: each is evaluated, and a denied call never reaches the server. Rules are
+/// reloaded when their files change (hot reload).
+///
+/// Exit status: 0 the client has disconnected, 1 the rules have errors, 2 usage error, or a server can't be started.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callgate proxy --policies policies/filesystem -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
+    callgate proxy --policies my-rules --context context.json --state file:state.db -- my-server --flag")]
+pub(super) struct ProxyArgs {
+    /// Rules files, or directories to search for them. Without any, every call is allowed
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// A JSON object, the context of every call: the client's principal, and other values that the rules use
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// Persist approvals, limits and session state in a state store: `file:PATH`, created if missing, or `memory:` [default: memory:]
+    #[arg(long, value_name = "URL")]
+    state: Option<String>,
+    /// The session of the client's calls. With `--state file:PATH`, labels, facts and limits per run continue from an earlier gateway
+    /// with the same session
+    #[arg(long, value_name = "NAME", conflicts_with = "listen")]
+    session: Option<String>,
+    /// Show and run only tools that match this lock file; see `callgate pins`
+    #[arg(long, value_name = "FILE")]
+    pins: Option<PathBuf>,
+    /// Require a signature of the lock file by one of the public keys in FILE, one a line; see `callgate pins key`
+    #[arg(long, value_name = "FILE")]
+    pins_signed_by: Option<PathBuf>,
+    #[command(flatten)]
+    listening: HttpArgs,
+    #[command(flatten)]
+    servers: ServerArgs,
+}
+
+pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
+    let ServerSetup::Config(config) = arguments.servers.read_config()? else {
+        return Ok(ExitStatus::Failure);
+    };
+    let given = arguments.context.as_deref().map(read_context).transpose()?;
+    let context = merge_context(given, config.context);
+    let policies = [arguments.policies.clone(), config.policies].concat();
+    let rules = match rules_args::load_or_allow_all(&policies) {
+        Ok(rules) => rules,
+        Err(exit) => return Ok(exit),
+    };
+    let runtime = match arguments.listening.is_enabled() {
+        // Local clients and servers need cores, too, and every hand-over of a message between threads adds latency.
+        true => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)))
+            .enable_all()
+            .build(),
+        // One client sends its messages one after the other, so a single thread avoids hand-overs.
+        false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
+    let runtime =
+        runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
+    let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
+    let state = OpenStateStore::open_or_new(&url, &runtime)?;
+    let engine = Engine::builder(rules).store(state.store).keys(state.keys).build();
+    let mut watched = vec![(engine.clone(), policies)];
+    let mut servers = Vec::new();
+    for server in config.servers {
+        let rules = match server.policies.is_empty() {
+            true => None,
+            false => {
+                let engine = match rules_args::load(&server.policies) {
+                    Ok(rules) => Engine::new(rules),
+                    Err(exit) => return Ok(exit),
+                };
+                watched.push((engine.clone(), server.policies));
+                Some(engine)
+            }
+        };
+        let reach = match server.reach {
+            Transport::Child(child) => Transport::Child(
+                child
+                    .with_supervision(supervise::COMMAND_NAME)
+                    .map_err(|error| CommandError::new(error.to_string()))?,
+            ),
+            over_http => over_http,
+        };
+        servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
+    }
+    let mut gateway =
+        Gateway::new(engine, servers).with_context(context).with_log(|message| print_warning(message));
+    let signers = arguments.pins_signed_by.as_ref().or(config.pins_signed_by.as_ref());
+    let signers = signers.map(|path| read_signers(path)).transpose()?;
+    match arguments.pins.clone().or(config.pins) {
+        Some(file) => {
+            gateway =
+                gateway.with_pins(file, signers).map_err(|error| CommandError::new(error.to_string()))?;
+        }
+        None if signers.is_some() => {
+            return Err(CommandError::new(
+                "`--pins-signed-by` needs a lock file; name it with `--pins FILE`",
+            ));
+        }
+        None => {}
+    }
+    if let Some(session) = &arguments.session {
+        gateway = gateway.with_session(session);
+    }
+    if let Some(state) = approvals_state_url(&url) {
+        gateway = gateway.with_approval_state(state);
+    }
+    if watched.iter().any(|(_, policies)| !policies.is_empty()) {
+        gateway = gateway.with_rule_reload();
+    }
+    let gateway = Arc::new(gateway);
+    let door = match arguments.listening.prepare_server(&gateway)? {
+        proxy_http::HttpServerSetup::Disabled => None,
+        proxy_http::HttpServerSetup::Ready(door) => Some(door),
+        proxy_http::HttpServerSetup::Invalid => return Ok(ExitStatus::Failure),
+    };
+    let mut watches = Vec::new();
+    for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
+        watches.push(reload_output::start_watcher(engine, policies)?);
+        notify_clients_of_reloads(engine, &gateway, runtime.handle());
+    }
+    let served = runtime.block_on(async {
+        let (stdin, over) = ReadUntilShutdown::new(callgate_mcp::stdin());
+        let listens = door.is_some();
+        // The second signal, or a signal after the end of stdin, ends the process without waiting for requests in progress.
+        let told_twice = async {
+            match listens {
+                true => wait_for_shutdown().await,
+                false => drop(over.await),
+            }
+            wait_for_shutdown().await;
+        };
+        let served = async {
+            match door {
+                Some(door) => door.serve().await,
+                None => gateway
+                    .serve_stdio(stdin, callgate_mcp::stdout())
+                    .await
+                    .map_err(|error| error.to_string()),
+            }
+        };
+        tokio::select! {
+            served = served => served,
+            () = told_twice => Ok(()),
+        }
+    });
+    // The thread that reads stdin may be blocked forever.
+    runtime.shutdown_background();
+    served.map(|()| ExitStatus::Success).map_err(CommandError::Message)
+}
+
+/// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
+fn approvals_state_url(state: &str) -> Option<String> {
+    let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
+    Some(quote_shell_word(&format!("file:{}", path.display())))
+}
+
+/// Notifies clients when new rules take effect, as these may change which tools are shown.
+fn notify_clients_of_reloads(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
+    let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
+    engine.on_change(move |change| {
+        if let (ReloadEvent::Applied { .. }, Some(gateway)) = (change, gateway.upgrade()) {
+            runtime.spawn(async move { gateway.notify_tools_changed().await });
+        }
+    });
+}

@@ -1,0 +1,63 @@
+//! `--watch`: hot reload of rules, with the results reported on stderr.
+
+use std::path::PathBuf;
+
+use super::exit::CommandError;
+use super::output::{count_noun, print_build_errors, print_note, print_test_failures, print_warning};
+use callgate::engine::{Engine, RejectionReason, ReloadEvent};
+use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
+
+/// Number of characters shown of a revision.
+const REVISION_LENGTH: usize = 12;
+
+/// Maximum number of changes listed for pending rules.
+const MAX_LISTED_RELAXATIONS: usize = 20;
+
+/// Starts watching, until the returned value is dropped.
+pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
+    let active = engine.clone();
+    engine.on_change(move |change| report_event(change, &active));
+    RulesWatcher::start(Reloader::new(engine.clone(), policies), WatcherOptions::default())
+        .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
+}
+
+fn short_revision(revision: &str) -> &str {
+    revision.get(..REVISION_LENGTH).unwrap_or(revision)
+}
+
+fn report_event(change: &ReloadEvent, engine: &Engine) {
+    let active = engine.revision();
+    let active = short_revision(&active);
+    match change {
+        ReloadEvent::Applied { from, to } => {
+            print_note(format!("rules reloaded: revision {} → {}", short_revision(from), short_revision(to)));
+        }
+        ReloadEvent::Rejected(refused) => {
+            match &refused.reason {
+                RejectionReason::Errors(built) => print_build_errors(built),
+                why @ RejectionReason::TestFailures(text) => print_test_failures(text, why),
+                why => print_warning(why),
+            }
+            print_warning(format!(
+                "the reload is rejected, and revision {active} stays active; fix the rules"
+            ));
+        }
+        ReloadEvent::Pending(held) => {
+            for widening in held.relaxations.iter().take(MAX_LISTED_RELAXATIONS) {
+                print_warning(widening);
+            }
+            let more = held.relaxations.len().saturating_sub(MAX_LISTED_RELAXATIONS);
+            if more > 0 {
+                print_warning(format!("and {}", count_noun(more, "more change", "more changes")));
+            }
+            print_warning(format!(
+                "the changed rules (revision {}) may allow more, so revision {active} stays active; restart to apply \
+                 them, or revert the changes",
+                short_revision(&held.revision)
+            ));
+        }
+        ReloadEvent::Reverted => print_note(format!("the rules match the active revision {active} again")),
+        // The library may add events.
+        _ => {}
+    }
+}

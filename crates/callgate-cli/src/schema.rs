@@ -1,0 +1,83 @@
+//! `callgate schema`: JSON Schemas of Callgate's files, for validation and completion in editors.
+
+use std::io::Write;
+
+use clap::ValueEnum;
+
+use super::exit::{CommandError, ExitStatus};
+use super::output::Output;
+use callgate::matcher::CONDITION_RECORD;
+use callgate::middleware::KINDS;
+use callgate::policy::rules_record;
+use callgate::rules_schema::{KeyConstraint, json_schema};
+use callgate::suite::test_file_record;
+use callgate_mcp::{config_record, identity_record};
+
+/// Print the JSON Schema of rules, test, gateway or identity files, for editors.
+///
+/// For the YAML language server, start a rules file with
+/// `# yaml-language-server: $schema=rules.schema.json`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  callgate schema > rules.schema.json\n  callgate schema tests > tests.schema.json"
+)]
+pub(super) struct SchemaArgs {
+    /// The kind of file
+    #[arg(value_enum, default_value_t = SchemaKind::Rules)]
+    of: SchemaKind,
+}
+
+/// Kinds of files that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SchemaKind {
+    /// Rules files
+    Rules,
+    /// Policy test files
+    Tests,
+    /// Config files of the gateway (`callgate proxy --config`)
+    Gateway,
+    /// Files that authenticate HTTP callers of the gateway (`callgate proxy --auth`)
+    Identity,
+}
+
+pub(super) fn schema(arguments: &SchemaArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
+    let schema = match arguments.of {
+        SchemaKind::Rules => rules_schema(),
+        SchemaKind::Tests => tests_schema(),
+        SchemaKind::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
+        SchemaKind::Identity => json_schema(identity_record(), "Callgate identity", &[]),
+    };
+    writeln!(output, "{schema:#}")?;
+    Ok(ExitStatus::Success)
+}
+
+fn rules_schema() -> callgate::json::Value {
+    let needing_a_matcher = KINDS.iter().filter(|kind| kind.needs_matcher);
+    let policy = KeyConstraint {
+        record: "policy",
+        one_of: KINDS.iter().map(|kind| kind.name).collect(),
+        together: needing_a_matcher.map(|kind| (kind.name, "match")).collect(),
+    };
+    json_schema(rules_record(), "Callgate rules file", &[policy, condition()])
+}
+
+fn tests_schema() -> callgate::json::Value {
+    let step = KeyConstraint {
+        record: "step",
+        one_of: vec!["tool", "wait", "round", "approve", "deny", "edit", "answer", "cancel", "resume"],
+        together: Vec::new(),
+    };
+    json_schema(test_file_record(), "Callgate policy tests", &[step, condition()])
+}
+
+fn condition() -> KeyConstraint {
+    let tests = CONDITION_RECORD.fields.iter().filter(|field| !CONDITION_FORMS.contains(&field.name));
+    KeyConstraint {
+        record: CONDITION_RECORD.name,
+        one_of: CONDITION_FORMS.to_vec(),
+        together: tests.map(|field| (field.name, "path")).collect(),
+    }
+}
+
+/// The keys that determine the form of a condition; each condition has exactly one of them.
+const CONDITION_FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];

@@ -1,0 +1,135 @@
+//! One client's connection: routes messages between the client and its servers, and runs tool calls through the policies.
+
+mod client_messages;
+mod request_table;
+mod server_messages;
+mod upstream;
+mod upstreams;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use self::upstream::UpstreamContext;
+use self::upstreams::Upstreams;
+use super::client_info::ClientInfo;
+use super::client_sender::ClientSender;
+use super::continuations::PendingContinuations;
+use super::gateway::Gateway;
+use super::http_headers::META_SUBSCRIPTION;
+use super::jsonrpc::JsonRpcMessage;
+use super::method;
+use super::tasks::TaskRegistry;
+use super::upstream_server::UpstreamError;
+use callgate::json::{Value, json};
+use callgate::session::ConcurrentSession;
+
+pub(super) use self::client_messages::LATE_RESPONSE_WINDOW;
+pub(super) use self::request_table::RequestTable;
+pub(super) use self::upstream::Upstream;
+
+/// The client of a connection, as far as its transport has verified it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientContext {
+    /// The verified context of every call: principal, roles, tenant, anything.
+    pub context: Value,
+    /// The session of its calls, if it outlives the connection; `None` creates a new one.
+    pub session: Option<String>,
+    /// The name of the requester, which owns the approvals given under it.
+    pub requester: String,
+}
+
+/// One client's connection.
+pub(super) struct ClientConnection {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) session: ConcurrentSession,
+    /// The verified context of every call: the operator's, and the client's identity.
+    pub(super) context: Value,
+    pub(super) client: Arc<ClientInfo>,
+    pub(super) upstreams: Upstreams,
+    pub(super) requests: Arc<RequestTable>,
+    pub(super) continuations: PendingContinuations,
+    pub(super) tasks: TaskRegistry,
+    /// The queue for messages that belong to no request.
+    general_sender: ClientSender,
+}
+
+impl ClientConnection {
+    /// Connects a client to all servers, in a session of its own. `general_sender`: the queue for messages that belong to none of its
+    /// requests.
+    pub(super) fn open(
+        gateway: &Arc<Gateway>,
+        client: &ClientContext,
+        general_sender: ClientSender,
+    ) -> Result<Arc<Self>, UpstreamError> {
+        let session = gateway.open_session(client, false);
+        Self::open_in_session(gateway, session, client.context.clone(), general_sender)
+    }
+
+    /// Connects a client to all servers, in a session that other connections may share. `context`: the verified context of its calls.
+    pub(super) fn open_in_session(
+        gateway: &Arc<Gateway>,
+        session: ConcurrentSession,
+        context: Value,
+        general_sender: ClientSender,
+    ) -> Result<Arc<Self>, UpstreamError> {
+        let (connections, event_streams) = mpsc::unbounded_channel();
+        let client = Arc::new(ClientInfo::default());
+        let requests = Arc::new(RequestTable::new());
+        let upstreams = Upstreams::open(&UpstreamContext {
+            gateway: Arc::clone(gateway),
+            client: Arc::clone(&client),
+            requests: Arc::clone(&requests),
+            connections,
+        })?;
+        let connection = Arc::new(Self {
+            gateway: Arc::clone(gateway),
+            session,
+            context,
+            client,
+            upstreams,
+            requests,
+            continuations: PendingContinuations::default(),
+            tasks: TaskRegistry::default(),
+            general_sender,
+        });
+        gateway.add_connection(&connection);
+        tokio::spawn(server_messages::handle_event_streams(Arc::downgrade(&connection), event_streams));
+        Ok(connection)
+    }
+
+    /// Notifies the client that its tool list may have changed: on the general stream after a handshake, and on its subscriptions.
+    pub(super) async fn notify_tools_changed(&self) {
+        if self.client.initialize().is_some() {
+            self.general_sender.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({}))).await;
+        }
+        for (id, sender) in self.requests.tool_subscriptions() {
+            let params = json!({ "_meta": { META_SUBSCRIPTION: id.to_json() } });
+            sender.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, params)).await;
+        }
+    }
+
+    /// Redacts a response or a notification about a task.
+    fn redact_task(&self, task: &str, message: JsonRpcMessage) -> JsonRpcMessage {
+        let mut servers = self.upstreams.as_slice().iter();
+        match servers.any(|server| self.session.redacts_results(server.name())) {
+            true => self.tasks.redact(&self.session, task, message),
+            false => message,
+        }
+    }
+
+    /// Whether the client has pending requests that it did not cancel.
+    pub(super) fn is_busy(&self) -> bool {
+        self.requests.is_busy()
+    }
+
+    /// Fails all pending requests to the client, whose input has ended.
+    pub(super) async fn fail_server_requests(&self) {
+        self.upstreams.fail_server_requests().await;
+    }
+
+    /// Closes the connection after the client is gone; returns when its servers have ended.
+    pub(super) async fn close(&self) {
+        self.upstreams.close().await;
+    }
+}

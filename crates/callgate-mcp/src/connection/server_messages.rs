@@ -1,0 +1,134 @@
+//! Handles messages from servers: responses, requests to the client, and notifications.
+
+use std::sync::Weak;
+
+use tokio::sync::mpsc;
+
+use super::ClientConnection;
+use super::upstream::{EventStream, ResponseProcessing, ServerResponseReceiver, Upstream};
+use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
+use crate::upstream_server::{UpstreamError, UpstreamEvent};
+use crate::{approval_channels, method, tasks, tool_list};
+use callgate::safe_text::escape_controls;
+
+impl ClientConnection {
+    async fn handle_server_event(&self, upstream: &Upstream, generation: u64, event: UpstreamEvent) {
+        match event {
+            UpstreamEvent::Malformed { why, answers } => {
+                upstream.log(&format!("it sent a malformed message: {why}"));
+                for id in answers {
+                    // A truncated line may contain an id without a pending request.
+                    if !upstream.has_pending(&id) {
+                        continue;
+                    }
+                    let message = "the server's response is malformed";
+                    let response =
+                        JsonRpcMessage::error_response(Some(&id), code::INTERNAL_ERROR, message, None);
+                    self.handle_server_response(upstream, response, &id).await;
+                }
+            }
+            UpstreamEvent::Problem(why) => upstream.log(&escape_controls(&why)),
+            UpstreamEvent::Closed(UpstreamError(why)) => {
+                upstream.handle_lost_connection(generation, &why).await;
+            }
+            UpstreamEvent::Message { message, about } => {
+                upstream.record_activity();
+                match message.kind().clone() {
+                    MessageKind::Response(id) => self.handle_server_response(upstream, message, &id).await,
+                    MessageKind::Request(id) => {
+                        self.handle_server_request(upstream, message, id, about.as_ref()).await;
+                    }
+                    MessageKind::Notification => {
+                        self.handle_server_notification(upstream, message, about.as_ref()).await;
+                    }
+                    MessageKind::UnidentifiedError => {
+                        let name = upstream.name();
+                        self.gateway.log(&format!("the server `{name}` could not parse a message"));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn handle_server_response(&self, upstream: &Upstream, message: JsonRpcMessage, id: &RequestId) {
+        match upstream.take_response_receiver(id) {
+            None => {
+                let name = upstream.name();
+                self.gateway.log(&format!("the server `{name}` sent a response to an unknown request"));
+            }
+            Some(ServerResponseReceiver::Gateway(receiver)) => {
+                let _ = receiver.send(message);
+                // Messages that follow from this response go before the server's next message.
+                tokio::task::yield_now().await;
+            }
+            Some(ServerResponseReceiver::Client { id, sender, then }) => {
+                let message = match then {
+                    ResponseProcessing::Forward => message,
+                    ResponseProcessing::Handshake => tool_list::declare_list_changed(&self.gateway, message),
+                    ResponseProcessing::FilterTools => tool_list::filter_tools(self, upstream, message),
+                    ResponseProcessing::RedactTask(task) => self.redact_task(&task, message),
+                };
+                self.requests.respond(&id, &sender, message).await;
+            }
+        }
+    }
+
+    async fn handle_server_request(
+        &self,
+        upstream: &Upstream,
+        message: JsonRpcMessage,
+        id: RequestId,
+        about: Option<&RequestId>,
+    ) {
+        if message.method() == method::ELICIT
+            && message.param("message").is_some_and(approval_channels::imitates_callgate)
+        {
+            // Only the gateway may ask in its own name.
+            upstream.log("it imitates an approval request of Callgate; the request is not forwarded");
+            let why = "a request that mentions Callgate is not forwarded";
+            let _ = upstream
+                .send(JsonRpcMessage::error_response(Some(&id), code::INVALID_REQUEST, why, None))
+                .await;
+            return;
+        }
+        let sender = self.requests.select_sender(&message, about, &self.general_sender);
+        let sent_as = self.requests.add_server_request(upstream.index(), &id);
+        sender.send(message.with_id(&sent_as)).await;
+    }
+
+    async fn handle_server_notification(
+        &self,
+        upstream: &Upstream,
+        message: JsonRpcMessage,
+        about: Option<&RequestId>,
+    ) {
+        if message.method() == method::TOOLS_CHANGED {
+            upstream.tools().invalidate();
+        }
+        let sender = self.requests.select_sender(&message, about, &self.general_sender);
+        let message = match tasks::task_id(&message) {
+            Some(task) => self.redact_task(&task, message),
+            None => message,
+        };
+        sender.send(message).await;
+    }
+}
+
+/// Handles the events of each new connection to a server, in a task of its own, until the client's connection is closed.
+pub(super) async fn handle_event_streams(
+    connection: Weak<ClientConnection>,
+    mut streams: mpsc::UnboundedReceiver<EventStream>,
+) {
+    while let Some(stream) = streams.recv().await {
+        tokio::spawn(handle_events(Weak::clone(&connection), stream));
+    }
+}
+
+/// Handles a server's events until its connection or the client's is closed.
+async fn handle_events(connection: Weak<ClientConnection>, mut stream: EventStream) {
+    while let Some(event) = stream.events.recv().await {
+        let Some(connection) = Weak::upgrade(&connection) else { return };
+        let Some(upstream) = connection.upstreams.as_slice().get(stream.server) else { return };
+        connection.handle_server_event(upstream, stream.generation, event).await;
+    }
+}

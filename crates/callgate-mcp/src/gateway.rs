@@ -1,0 +1,184 @@
+//! The state that all connections of a gateway share: the rules, the servers, the reviewed tools and the operator's log.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::connection::{ClientConnection, ClientContext};
+use super::pins::{LockFileError, PinStatus, PinnedTools, Signers};
+use super::upstream_server::{ServerSpec, Transport};
+use callgate::engine::Engine;
+use callgate::json::Value;
+use callgate::policy::CompiledPolicies;
+use callgate::safe_text::escape_controls;
+use callgate::session::ConcurrentSession;
+
+/// The default maximum size of a message, in bytes.
+pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 64 << 20;
+
+/// An MCP gateway: policies between clients and the servers behind it.
+pub struct Gateway {
+    pub(super) engine: Engine,
+    pub(super) servers: Vec<Arc<ServerSpec>>,
+    /// The context of every call, vouched for by the operator.
+    pub(super) context: Value,
+    /// The session of the single stdio client, if it outlives the connection.
+    pub(super) session: Option<String>,
+    /// The maximum size of a message, in bytes.
+    pub(super) max_message_size: usize,
+    /// The state in which people answer approval requests that clients can't show.
+    pub(super) approval_state: Option<String>,
+    /// The reviewed tools, if only those may be used.
+    pub(super) pins: Option<PinnedTools>,
+    /// The rules can be reloaded while it runs.
+    rules_can_change: bool,
+    log: Box<dyn Fn(&str) + Send + Sync>,
+    connections: Mutex<Vec<Weak<ClientConnection>>>,
+    /// Tools already logged as not reviewed.
+    logged_tools: Mutex<BTreeSet<String>>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// A gateway in front of these servers.
+    pub fn new(engine: Engine, servers: impl IntoIterator<Item = ServerSpec>) -> Self {
+        Self {
+            engine,
+            servers: servers.into_iter().map(Arc::new).collect(),
+            context: Value::Null,
+            session: None,
+            max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
+            approval_state: None,
+            pins: None,
+            rules_can_change: false,
+            log: Box::new(|_| {}),
+            connections: Mutex::new(Vec::new()),
+            logged_tools: Mutex::default(),
+        }
+    }
+
+    /// Sets the context of every call, vouched for by the operator: principal, roles, anything.
+    #[must_use]
+    pub fn with_context(mut self, context: Value) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Sets the session of the client that [`serve_lines`](Self::serve_stdio) serves: with a shared store, the session continues when the
+    /// client reconnects.
+    #[must_use]
+    pub fn with_session(mut self, name: impl Into<String>) -> Self {
+        self.session = Some(name.into());
+        self
+    }
+
+    /// Sets the state in which people answer approval requests that clients can't show, as written in a command: its URL, quoted if
+    /// necessary. The log names it; agents never see it.
+    #[must_use]
+    pub fn with_approval_state(mut self, state: impl Into<String>) -> Self {
+        self.approval_state = Some(state.into());
+        self
+    }
+
+    /// Lists and runs only tools that match this lock file; with `signers`, only if one of them signed it. A missing file accepts no tool.
+    ///
+    /// # Errors
+    /// The file can't be read, was edited, or lacks a valid signature.
+    pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
+        self.pins = Some(PinnedTools::from_file(lock_file, signers)?);
+        Ok(self)
+    }
+
+    /// Declares that the rules can be reloaded while the gateway runs: the handshake announces notifications of changed tools, which
+    /// [`notify_tools_changed`](Self::notify_tools_changed) sends.
+    #[must_use]
+    pub fn with_rule_reload(mut self) -> Self {
+        self.rules_can_change = true;
+        self
+    }
+
+    /// Whether the gateway itself notifies clients of changed tools: after a reload, or when an HTTP server has lost its session.
+    pub(super) fn notifies_tool_changes(&self) -> bool {
+        self.rules_can_change || self.servers.iter().any(|server| matches!(server.reach, Transport::Http(_)))
+    }
+
+    /// Sets the operator's log: it receives each problem that can't be reported to a client, as one line without a line end.
+    #[must_use]
+    pub fn with_log(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.log = Box::new(log);
+        self
+    }
+
+    /// Sets the maximum size of a message, in bytes.
+    #[must_use]
+    pub fn with_max_message_size(mut self, bytes: usize) -> Self {
+        self.max_message_size = bytes;
+        self
+    }
+
+    /// Writes to the operator's log. Text from servers and clients must be escaped.
+    pub(super) fn log(&self, message: &str) {
+        (self.log)(message);
+    }
+
+    /// The review status of a tool. Without a lock file, every tool is accepted.
+    pub(super) fn pin_status(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
+        self.pins.as_ref().map_or(PinStatus::Accepted, |pins| pins.status(server, name, tool))
+    }
+
+    /// Logs, once for each tool, that it is hidden until someone has reviewed it.
+    pub(super) fn log_quarantine(&self, server: &str, names: &[String]) {
+        let mut logged = self.logged_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = names.iter().filter(|name| logged.insert(format!("{server}/{name}")));
+        let new: Vec<String> = new.map(|name| format!("`{}`", escape_controls(name))).collect();
+        drop(logged);
+        if !new.is_empty() {
+            let (tools, are) = if new.len() == 1 { ("tool", "is") } else { ("tools", "are") };
+            self.log(&format!(
+                "the server `{server}` has {tools} that {are} new or changed since the review, and hidden from clients: {}; review with \
+                 `callgate pins review`",
+                new.join(", ")
+            ));
+        }
+    }
+
+    /// The session of a client's calls. `is_unknown`: it may have been evicted, so its labels and facts are unknown unless stored.
+    pub(super) fn open_session(&self, client: &ClientContext, is_unknown: bool) -> ConcurrentSession {
+        let name = client.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
+        let mut session = self.engine.session().with_name(&name).with_context(client.context.clone());
+        if is_unknown {
+            session = session.with_unknown_past();
+        }
+        session.state_mut().set_run_info("conversationId", name.into());
+        session.concurrent_for(client.requester.clone(), rules_lookup(self))
+    }
+
+    pub(super) fn add_connection(&self, connection: &Arc<ClientConnection>) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| connection.strong_count() > 0);
+        connections.push(Arc::downgrade(connection));
+    }
+
+    /// Notifies every client that its tool list may have changed.
+    pub async fn notify_tools_changed(&self) {
+        let connections: Vec<Arc<ClientConnection>> = {
+            let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+            connections.iter().filter_map(Weak::upgrade).collect()
+        };
+        for connection in connections {
+            connection.notify_tools_changed().await;
+        }
+    }
+}
+
+/// Looks up a server's own rules, at the time of each call.
+fn rules_lookup(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static {
+    let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
+    let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
+    move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
+}

@@ -1,0 +1,128 @@
+//! Reads the headers of a request, and validates them against its body.
+
+use axum::http::{HeaderMap, header};
+use thiserror::Error;
+
+use crate::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
+use crate::jsonrpc::{JsonRpcMessage, code};
+use crate::method;
+use callgate::json::Value;
+
+/// The reason why a header is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum HeaderError {
+    #[error("the header `{0}` is not valid text")]
+    NotText(String),
+    #[error("duplicate header `{0}`")]
+    Duplicate(String),
+}
+
+/// The value of a header that may occur once.
+///
+/// # Errors
+/// There are several values, or the value is not text.
+pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, HeaderError> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_owned())),
+        (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_owned())),
+    }
+}
+
+/// Whether a client accepts a content type.
+pub(super) fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
+    let family = content_type.split('/').next().unwrap_or_default();
+    headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value.split(',').any(|part| {
+            let kind = part.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            kind == content_type || kind == "*/*" || kind == format!("{family}/*")
+        })
+    })
+}
+
+/// Whether a client accepts both a single message and a stream.
+pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
+    accepts(headers, JSON) && accepts(headers, EVENT_STREAM)
+}
+
+/// Whether the content type of the body is JSON.
+pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
+    let kind = single_value(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON)
+}
+
+/// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.
+pub(super) fn find_mismatch(headers: &HeaderMap, message: &JsonRpcMessage) -> Option<(i64, String)> {
+    let Some(version) = http_headers::protocol_version(message) else {
+        let member = http_headers::META_VERSION;
+        return Some((code::INVALID_PARAMS, format!("`_meta` must have the protocol version in `{member}`")));
+    };
+    if !message.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
+        let member = method::CLIENT_CAPABILITIES;
+        return Some((
+            code::INVALID_PARAMS,
+            format!("`_meta` must have the client's capabilities, an object, in `{member}`"),
+        ));
+    }
+    let is_required = matches!(message.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
+    let subject = http_headers::subject(message);
+    let of_body = [
+        (http_headers::VERSION, Some(version), true),
+        (http_headers::METHOD, Some(message.method()), true),
+        (http_headers::NAME, subject, is_required && subject.is_some()),
+    ];
+    let mismatch = |why: String| Some((code::HEADER_MISMATCH, why));
+    for (name, body, is_required) in of_body {
+        let value = match single_value(headers, name) {
+            Ok(value) => value,
+            Err(error) => return mismatch(error.to_string()),
+        };
+        let Some(value) = value else {
+            if is_required {
+                return mismatch(format!("the header `{name}` is missing"));
+            }
+            continue;
+        };
+        let decoded =
+            if name == http_headers::NAME { http_headers::decode(value) } else { Some(value.to_owned()) };
+        if body.is_some_and(|body| decoded.as_deref() != Some(body)) {
+            return mismatch(format!("the header `{name}` does not match the body"));
+        }
+    }
+    None
+}
+
+/// Validates the headers that repeat arguments; returns the message of the first error.
+pub(super) fn find_argument_mismatch(
+    headers: &HeaderMap,
+    message: &JsonRpcMessage,
+    repeated: &HeaderArguments,
+) -> Option<String> {
+    let none = Value::Null;
+    let arguments = message.param("arguments").unwrap_or(&none);
+    repeated.headers(arguments).find_map(|(name, body)| {
+        let value = match single_value(headers, name) {
+            Ok(value) => value,
+            Err(error) => return Some(error.to_string()),
+        };
+        match (value, body) {
+            (None, None) => None,
+            (Some(value), Some(body)) => {
+                let decoded = http_headers::decode(value);
+                let is_same = decoded
+                    .as_deref()
+                    .is_some_and(|decoded| decoded == body || are_same_number(decoded, &body));
+                (!is_same).then(|| format!("the header `{name}` does not match the argument"))
+            }
+            (None, Some(_)) => Some(format!("the header `{name}` is missing")),
+            (Some(_), None) => Some(format!("the header `{name}` has no matching argument")),
+        }
+    })
+}
+
+/// Whether both are the same number, such as `42.0` and `42`.
+fn are_same_number(header: &str, body: &str) -> bool {
+    let number = |text: &str| callgate::json::parse(text).ok().filter(Value::is_number);
+    matches!((number(header), number(body)), (Some(header), Some(body)) if header == body)
+}

@@ -1,0 +1,300 @@
+//! The HTTP server for clients over streamable HTTP, both with a handshake and a session, and stateless (protocol versions since
+//! 2026-07-28).
+
+mod client_sessions;
+mod connection_limits;
+mod conversations;
+mod notification_stream;
+mod headers;
+mod request_ids;
+mod post_handler;
+mod responses;
+mod sse_response;
+mod origin_policy;
+mod session_name;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, header};
+use axum::response::Response;
+use axum::routing::any;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use self::client_sessions::ClientRegistry;
+use self::origin_policy::OriginPolicy;
+use self::responses::rejection;
+use crate::gateway::Gateway;
+use crate::http_headers;
+use crate::identity::{
+    AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
+};
+
+pub use conversations::DEFAULT_MAX_CONVERSATIONS;
+pub use session_name::SessionNameSource;
+
+/// The default maximum number of connected clients.
+pub const DEFAULT_MAX_CLIENTS: usize = 100;
+/// Connections per client: streams, and concurrent POST requests.
+const CONNECTIONS_PER_CLIENT: usize = 8;
+/// The minimum connection limit, so that each address gets a few.
+const MIN_CONNECTIONS: usize = 48;
+/// The path of the endpoint.
+pub const PATH: &str = "/mcp";
+/// How long requests may take to complete at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An HTTP server in front of a gateway.
+pub struct HttpServer {
+    gateway: Arc<Gateway>,
+    identity: Option<ReloadableAuthenticator>,
+    /// The file of the identities.
+    watched_file: Option<WatchedFile>,
+    origins: Vec<String>,
+    session_from: Option<SessionNameSource>,
+    max_clients: usize,
+    max_connections: Option<usize>,
+    max_conversations: usize,
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer").field("origins", &self.origins).finish_non_exhaustive()
+    }
+}
+
+/// The shared state of all request handlers.
+struct ServerState {
+    identity: Option<Arc<ReloadableAuthenticator>>,
+    origin_policy: OriginPolicy,
+    clients: Arc<ClientRegistry>,
+    session_from: Option<SessionNameSource>,
+    /// Becomes true at shutdown.
+    closing: watch::Receiver<bool>,
+    max_message_size: usize,
+    gateway: Arc<Gateway>,
+}
+
+impl HttpServer {
+    /// An HTTP server for this gateway.
+    pub fn new(gateway: Arc<Gateway>) -> Self {
+        Self {
+            gateway,
+            identity: None,
+            watched_file: None,
+            origins: Vec::new(),
+            session_from: None,
+            max_clients: DEFAULT_MAX_CLIENTS,
+            max_connections: None,
+            max_conversations: DEFAULT_MAX_CONVERSATIONS,
+        }
+    }
+
+    /// Requires authentication; policies see the authenticated caller.
+    #[must_use]
+    pub fn with_authenticator(mut self, identity: Authenticator) -> Self {
+        self.identity = Some(ReloadableAuthenticator::fixed(identity));
+        self
+    }
+
+    /// Requires authentication by an identity file, which is reloaded when it or a key file that it names changes: a removed token or key
+    /// is rejected from then on, and open streams of its callers end.
+    #[must_use]
+    pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
+        let (identity, watched_file) = ReloadableAuthenticator::from_file(file);
+        (self.identity, self.watched_file) = (Some(identity), Some(watched_file));
+        self
+    }
+
+    /// Allows requests from web pages of this origin (`https://app.example.com`), in addition to those of localhost.
+    #[must_use]
+    pub fn with_allowed_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Sets where requests name the caller's session, for clients without a handshake. Without it each caller has one session.
+    #[must_use]
+    pub fn with_session_name_source(mut self, from: SessionNameSource) -> Self {
+        self.session_from = Some(from);
+        self
+    }
+
+    /// Sets how many conversations of one caller are kept. Beyond it the least recently used one is evicted; when it resumes, its labels
+    /// and facts are unknown, and conditions that read them are undecided.
+    #[must_use]
+    pub fn with_max_conversations(mut self, most: usize) -> Self {
+        self.max_conversations = most.max(1);
+        self
+    }
+
+    /// Sets the maximum number of connected clients. Beyond it an idle one is closed: the longest idle one of the caller with the most
+    /// clients, but none of a caller with fewer clients than the new one's.
+    #[must_use]
+    pub fn with_max_clients(mut self, most: usize) -> Self {
+        self.max_clients = most.max(1);
+        self
+    }
+
+    /// Sets the maximum number of connections. Default: eight per connected client, and at least 48. Each address may hold a third of them
+    /// and each network a half, at most half of these before their first request has arrived. Further connections are closed at once.
+    /// Behind a reverse proxy all connections come from its address.
+    #[must_use]
+    pub fn with_max_connections(mut self, most: usize) -> Self {
+        self.max_connections = Some(most);
+        self
+    }
+
+    /// Checks that it may listen on an address.
+    ///
+    /// # Errors
+    /// The address is reachable from other machines, and no identities are configured.
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
+        if address.ip().is_loopback() || self.identity.is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "`{address}` can be reached from other machines, but clients are not authenticated: configure an identity file, or listen on \
+             127.0.0.1"
+        ))
+    }
+
+    /// Serves clients until `end` completes; then pending requests have some seconds to complete. All servers have ended when this returns.
+    ///
+    /// # Errors
+    /// The address is not allowed, or the socket fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), String> {
+        let address = listener.local_addr().map_err(|error| format!("the socket fails: {error}"))?;
+        self.check_address(address)?;
+        let clients = ClientRegistry::new(&self.gateway, self.max_clients, self.max_conversations);
+        let identity = self.identity.map(Arc::new);
+        let watcher = identity.clone().zip(self.watched_file).map(|(identity, watched_file)| {
+            let gateway = Arc::clone(&self.gateway);
+            tokio::spawn(async move { identity.watch(watched_file, |text| gateway.log(text)).await })
+        });
+        let (close, closing) = watch::channel(false);
+        let state = Arc::new(ServerState {
+            origin_policy: OriginPolicy::new(address.ip().is_loopback(), self.origins),
+            identity,
+            clients: Arc::clone(&clients),
+            session_from: self.session_from,
+            closing: closing.clone(),
+            max_message_size: self.gateway.max_message_size,
+            gateway: self.gateway,
+        });
+        let idle_check = tokio::spawn(Arc::clone(&clients).close_idle());
+        let routes = Router::new().route(PATH, any(handle_request)).with_state(state);
+        let mut closed = closing;
+        let shutdown = async move {
+            end.await;
+            let _ = close.send(true);
+        };
+        let most = self.max_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
+        let most = self.max_connections.unwrap_or(most);
+        let serving = connection_limits::serve(listener, routes, most, shutdown);
+        let timeout = async {
+            let _ = closed.wait_for(|closing| *closing).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = serving => {}
+            () = timeout => {}
+        }
+        idle_check.abort();
+        if let Some(watcher) = watcher {
+            watcher.abort();
+        }
+        clients.close_all().await;
+        Ok(())
+    }
+}
+
+/// The entry point of every request: checks its origin and adds CORS headers.
+async fn handle_request(State(state): State<Arc<ServerState>>, request: Request<Body>) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = match state.origin_policy.check(request.headers()) {
+        Ok(()) => Arc::clone(&state).serve(request).await,
+        Err(error) => return rejection(403, &error.to_string()),
+    };
+    // Allowed pages may also read the response.
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("mcp-session-id, www-authenticate"),
+        );
+    }
+    response
+}
+
+impl ServerState {
+    async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
+        // A CORS preflight request carries no credentials.
+        if request.method() == Method::OPTIONS {
+            return origin_policy::preflight(request.headers());
+        }
+        let caller = match self.authenticate(&request) {
+            Ok(caller) => caller,
+            Err(response) => return *response,
+        };
+        let is_modern = headers::single_value(request.headers(), http_headers::VERSION)
+            .is_ok_and(|version| version.is_some_and(http_headers::is_stateless_version));
+        match *request.method() {
+            Method::POST => self.handle_post(request, caller).await,
+            Method::GET if !is_modern => self.open_stream(request.headers(), &caller),
+            Method::DELETE if !is_modern => self.end_session(request.headers(), &caller).await,
+            _ => {
+                let mut response = rejection(405, "send messages by POST");
+                let allowed = if is_modern { "POST" } else { "POST, GET, DELETE" };
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+                response
+            }
+        }
+    }
+
+    /// Becomes true when a caller's credential is revoked.
+    fn watch_revocation(&self, caller: &Caller) -> watch::Receiver<bool> {
+        match &self.identity {
+            Some(identity) => identity.watch_revocation(caller),
+            // Never: the sender is gone.
+            None => watch::channel(false).1,
+        }
+    }
+
+    /// Authenticates the caller.
+    fn authenticate(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
+        let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
+        // Of two headers, parsers could choose different ones.
+        let authorization = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
+        let result = match authorization {
+            Ok(authorization) => identity.authenticate(authorization),
+            Err(error) => Err(AuthenticationError::Rejected(error.to_string())),
+        };
+        result.map_err(|error| {
+            let challenge = match error {
+                AuthenticationError::MissingToken => "Bearer",
+                AuthenticationError::Rejected(why) => {
+                    self.gateway.log(&format!(
+                        "authentication failed: {}",
+                        callgate::safe_text::escape_controls(&why)
+                    ));
+                    "Bearer error=\"invalid_token\""
+                }
+            };
+            let mut response = rejection(401, "authentication required: send a valid bearer token");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            Box::new(response)
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! The schema of an identity file, as tables.
+
+use callgate::rules_schema::{FieldShape, RecordShape, Shape};
+
+pub(super) const ALGORITHMS: Shape = Shape::Word(&[
+    ("RS256", "RSA with SHA-256"),
+    ("RS384", "RSA with SHA-384"),
+    ("RS512", "RSA with SHA-512"),
+    ("PS256", "RSA-PSS with SHA-256"),
+    ("PS384", "RSA-PSS with SHA-384"),
+    ("PS512", "RSA-PSS with SHA-512"),
+    ("ES256", "ECDSA on P-256"),
+    ("ES384", "ECDSA on P-384"),
+    ("EdDSA", "Ed25519"),
+    ("HS256", "a shared secret with SHA-256"),
+    ("HS384", "a shared secret with SHA-384"),
+    ("HS512", "a shared secret with SHA-512"),
+]);
+
+const CLAIM: Shape = Shape::String("the name of a claim, or its path such as `realm_access.roles`");
+
+const CONTEXT: FieldShape = FieldShape::optional(
+    "context",
+    Shape::Any,
+    "More context of the caller: a mapping, which policies read as members of `$.context`.",
+);
+
+static TOKEN: RecordShape = RecordShape {
+    name: "token",
+    doc: "A bearer token, given by its digest (`sha256`) or by an environment variable (`env`).",
+    fields: &[
+        FieldShape::optional(
+            "sha256",
+            Shape::String("64 hexadecimal digits"),
+            "The SHA-256 digest of the token, as `printf %s TOKEN | sha256sum` prints it.",
+        ),
+        FieldShape::optional(
+            "env",
+            Shape::String("the name of an environment variable"),
+            "The environment variable with the token.",
+        ),
+        FieldShape::required(
+            "principal",
+            Shape::String("a name"),
+            "The caller that uses it: `$.context.principal`.",
+        ),
+        FieldShape::optional(
+            "roles",
+            Shape::List(&Shape::String("a role")),
+            "The roles of the caller: `$.context.roles`.",
+        ),
+        FieldShape::optional(
+            "tenant",
+            Shape::String("a name"),
+            "The tenant of the caller: `$.context.tenant`.",
+        ),
+        CONTEXT,
+    ],
+};
+
+static ISSUER: RecordShape = RecordShape {
+    name: "issuer",
+    doc: "A trusted issuer of tokens (JWT). Its keys are given by one of `jwks`, `pem` and `secret_env`.",
+    fields: &[
+        FieldShape::required("issuer", Shape::String("a URL or name"), "The `iss` claim of its tokens."),
+        FieldShape::required(
+            "audience",
+            Shape::OneOrMany(&Shape::String("a URL or name")),
+            "The audience: the `aud` claim of its tokens must contain one of these.",
+        ),
+        FieldShape::required(
+            "algorithms",
+            Shape::OneOrMany(&ALGORITHMS),
+            "The allowed signature algorithms of its tokens.",
+        ),
+        FieldShape::optional(
+            "jwks",
+            Shape::String("a file"),
+            "A file with its public keys, as a JSON Web Key Set.",
+        ),
+        FieldShape::optional("pem", Shape::String("a file"), "A file with its public key, in PEM."),
+        FieldShape::optional(
+            "secret_env",
+            Shape::String("the name of an environment variable"),
+            "The environment variable with the shared secret, for `HS256`, `HS384` and `HS512`.",
+        ),
+        FieldShape::optional(
+            "leeway",
+            Shape::String("a duration such as `30s`"),
+            "The tolerated clock skew. Default: `30s`.",
+        ),
+        FieldShape::optional("principal", CLAIM, "The claim with the principal. Default: `sub`."),
+        FieldShape::optional(
+            "prefix",
+            Shape::String("a string such as `staff:`"),
+            "A string that is prepended to each principal of this issuer. Required if principals come from several issuers or tokens, so \
+             that no two callers have the same name.",
+        ),
+        FieldShape::optional(
+            "roles",
+            CLAIM,
+            "The claim with the roles: an array of strings, or one string separated by spaces. Without it callers have no roles.",
+        ),
+        FieldShape::optional("tenant", CLAIM, "The claim with the tenant; tokens without it are rejected."),
+        FieldShape::optional(
+            "claims",
+            Shape::NonEmptyList(&CLAIM),
+            "Claims that are copied to `$.context.claims`, for policies.",
+        ),
+        CONTEXT,
+    ],
+};
+
+static IDENTITY: RecordShape = RecordShape {
+    name: "identity",
+    doc: "Who may use a gateway over HTTP, and the context that policies see.",
+    fields: &[
+        FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
+        FieldShape::optional(
+            "tokens",
+            Shape::NonEmptyList(&Shape::Record(&TOKEN)),
+            "Bearer tokens and their callers.",
+        ),
+        FieldShape::optional(
+            "jwt",
+            Shape::OneOrMany(&Shape::Record(&ISSUER)),
+            "Trusted issuers of tokens (JWT).",
+        ),
+    ],
+};
+
+/// The schema of an identity file.
+pub fn identity_record() -> &'static RecordShape {
+    &IDENTITY
+}

@@ -1,0 +1,206 @@
+//! Authentication of HTTP clients: by bearer tokens that the operator configured, or by JWTs of trusted issuers. Unverified claims of
+//! clients are never used.
+
+mod claims;
+mod reload;
+mod issuer;
+mod config;
+mod config_schema;
+mod signature_verification;
+mod jwt;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ring::{digest, hmac as keyed, rand};
+use thiserror::Error;
+
+use callgate::json::{self, Map, Value, json};
+use callgate::principal::{PrincipalComparison, PrincipalValue};
+
+use self::issuer::Issuer;
+
+pub use config::IdentityError;
+pub use config_schema::identity_record;
+pub use reload::IdentityFile;
+pub(super) use reload::{ReloadableAuthenticator, WatchedFile};
+
+/// The maximum length of a token, in bytes.
+const MAX_TOKEN_LENGTH: usize = 16 << 10;
+
+/// The configured tokens and trusted issuers.
+pub struct Authenticator {
+    tokens: Vec<BearerToken>,
+    issuers: Vec<Issuer>,
+    /// A random key for constant-time comparison of token digests.
+    comparison_key: keyed::Key,
+}
+
+impl std::fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authenticator").finish_non_exhaustive()
+    }
+}
+
+/// A configured token, as a tag of its digest.
+struct BearerToken {
+    tag: keyed::Tag,
+    caller: Caller,
+}
+
+/// An authenticated client.
+#[derive(Clone)]
+pub(super) struct Caller {
+    /// Who authenticated it: an issuer, or the identity file.
+    issuer: String,
+    /// The verified context of its calls.
+    pub(super) context: Map,
+    /// When its credential expires, as time since 1970.
+    expires: Option<Duration>,
+    /// The `Authorization` header, which is verified again after a reload.
+    credential: Option<Arc<str>>,
+}
+
+// Leaves out the credential, which must not be logged.
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+impl Caller {
+    /// The caller if no identities are configured.
+    pub(super) fn anonymous() -> Self {
+        Self::new("", Map::new())
+    }
+
+    /// A caller that `issuer` authenticated.
+    fn new(issuer: &str, context: Map) -> Self {
+        Self { issuer: issuer.to_owned(), context, expires: None, credential: None }
+    }
+
+    /// The unique name of the caller: issuer, tenant and principal, the latter in the form in which principals are compared. It identifies
+    /// the caller's conversations, whatever else its credential contains.
+    pub(super) fn name(&self, comparison: PrincipalComparison) -> String {
+        let principal = self.context.get("principal");
+        let principal = match PrincipalValue::from_value(principal, comparison) {
+            PrincipalValue::Principal(principal) => Value::from(principal.key()),
+            PrincipalValue::Missing | PrincipalValue::Invalid(_) => json!([principal]),
+        };
+        json::digest(&json!([self.issuer, self.context.get("tenant"), principal, comparison])).to_string()
+    }
+
+    /// The digest of issuer and context. A connection serves calls of one digest only, so that a withdrawn role is not used any more.
+    pub(super) fn context_digest(&self) -> String {
+        json::digest(&json!([self.issuer, self.context])).to_string()
+    }
+
+    /// The remaining validity of its credential. `None` if it does not expire.
+    pub(super) fn remaining_validity(&self) -> Option<Duration> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.expires.map(|expires| expires.saturating_sub(now))
+    }
+}
+
+/// The reason why a token is rejected, for the operator's log. It does not contain the token.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+struct TokenError(String);
+
+impl TokenError {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// The reason why authentication failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AuthenticationError {
+    /// The token is missing.
+    MissingToken,
+    /// The token is rejected, with a reason for the operator's log that does not contain the token.
+    Rejected(String),
+}
+
+impl Authenticator {
+    fn new() -> Result<Self, String> {
+        let comparison_key = keyed::Key::generate(keyed::HMAC_SHA256, &rand::SystemRandom::new())
+            .map_err(|_| "the system provides no random bytes".to_owned())?;
+        Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparison_key })
+    }
+
+    fn add_token(&mut self, digest: &[u8], context: Map) {
+        let tag = keyed::sign(&self.comparison_key, digest);
+        self.tokens.push(BearerToken { tag, caller: Caller::new("token", context) });
+    }
+
+    /// Authenticates the caller by the `Authorization` header of the request.
+    pub(super) fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
+        let refused = |why: &str| Err(AuthenticationError::Rejected(why.to_owned()));
+        let Some(authorization) = authorization else { return Err(AuthenticationError::MissingToken) };
+        let (scheme, token) = authorization.split_once(' ').unwrap_or((authorization, ""));
+        let token = token.trim();
+        if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
+            return refused("the `Authorization` header is not a bearer token");
+        }
+        if token.len() > MAX_TOKEN_LENGTH {
+            return refused("the token is too long");
+        }
+        let digest = digest::digest(&digest::SHA256, token.as_bytes());
+        // All are compared, so that the time does not reveal which one matched.
+        let mut found = None;
+        for known in &self.tokens {
+            if keyed::verify(&self.comparison_key, digest.as_ref(), known.tag.as_ref()).is_ok() {
+                found = Some(&known.caller);
+            }
+        }
+        let mut caller = match found {
+            Some(caller) => caller.clone(),
+            None if self.issuers.is_empty() => return refused("the token is unknown"),
+            None => issuer::authenticate(&self.issuers, token)
+                .map_err(|TokenError(why)| AuthenticationError::Rejected(why))?,
+        };
+        caller.credential = Some(authorization.into());
+        Ok(caller)
+    }
+
+    /// Whether a caller's credential still authenticates the same caller with the same context.
+    fn still_authenticates(&self, caller: &Caller) -> bool {
+        self.authenticate(caller.credential.as_deref())
+            .is_ok_and(|now| now.context_digest() == caller.context_digest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(context: &Value, comparison: PrincipalComparison) -> String {
+        Caller::new("token", context.as_object().unwrap().clone()).name(comparison)
+    }
+
+    #[test]
+    fn names_a_caller_by_its_canonical_principal() {
+        let ann = json!({ "principal": "ann", "roles": ["a"] });
+        for (other, canonical, exact) in [
+            (json!({ "principal": "Ann\u{a0}", "roles": ["a"] }), true, false),
+            (json!({ "principal": "\u{430}nn", "roles": ["a"] }), false, false),
+            (json!({ "principal": "ann", "roles": ["b"] }), true, true),
+            (json!({ "principal": "ann", "roles": ["a"], "tenant": "t" }), false, false),
+            (json!({ "principal": 42, "roles": ["a"] }), false, false),
+            (json!({ "roles": ["a"] }), false, false),
+        ] {
+            let is_same = |comparison| names(&ann, comparison) == names(&other, comparison);
+            let found = (is_same(PrincipalComparison::Canonical), is_same(PrincipalComparison::Exact));
+            assert_eq!(found, (canonical, exact), "{other}");
+        }
+        // No conversation passes to another caller when the rules switch to exact comparison.
+        assert_ne!(names(&ann, PrincipalComparison::Canonical), names(&ann, PrincipalComparison::Exact));
+    }
+
+    #[test]
+    fn other_roles_change_the_digest_of_the_context() {
+        let caller = |roles: Value| Caller::new("token", Map::from_iter([("roles".to_owned(), roles)]));
+        assert_ne!(caller(json!(["a"])).context_digest(), caller(json!(["b"])).context_digest());
+    }
+}

@@ -1,0 +1,178 @@
+//! Handles `tools/call`: evaluates the call against the policies, forwards it to its server, and converts the outcome to a response.
+
+mod executor;
+
+use tokio::sync::watch;
+
+use self::executor::{CallRequest, UpstreamExecutor};
+use super::approval_channels::{self, ApprovalChannel, ClientReply};
+use super::call_result;
+use super::client_sender::ClientSender;
+use super::connection::{ClientConnection, Upstream};
+use super::continuations::ApprovedContinuation;
+use super::jsonrpc::{JsonRpcMessage, RequestId, code};
+use super::method;
+use super::pending_messages::{self, ClientPrompt};
+use super::pins::PinStatus;
+use super::tool_list;
+use callgate::call::{OutcomeKind, ToolCall};
+use callgate::json::{Map, Value};
+use callgate::message::RequestPart;
+use callgate::safe_text::escape_controls;
+
+/// The maximum number of approval requests sent to the client while one call is open.
+const MAX_APPROVAL_REQUESTS: usize = 8;
+
+/// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
+pub(super) async fn call_tool(
+    connection: &ClientConnection,
+    mut message: JsonRpcMessage,
+    id: &RequestId,
+    sender: &ClientSender,
+    cancelled: watch::Receiver<bool>,
+) -> Option<JsonRpcMessage> {
+    let reply = approval_channels::take_reply(&mut message);
+    let invalid = |why: &str| Some(JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, why, None));
+    let Some(name) = message.param("name").and_then(Value::as_str) else {
+        return invalid("`name` must be a string, the name of a tool");
+    };
+    if let Some(member) =
+        method::find_ambiguous_member(message.params().into_iter().flatten(), &["name", "arguments"])
+    {
+        return invalid(&format!(
+            "ambiguous parameter `{}`: some parsers read it as another one",
+            escape_controls(member)
+        ));
+    }
+    let Some((upstream, tool)) = connection.upstreams.route(name) else {
+        return invalid(&format!("unknown tool `{}`", escape_controls(name)));
+    };
+    tool_list::load_tools(&connection.session, upstream, &message).await;
+    // A server with lenient name matching would run a tool that policies did not evaluate.
+    if !upstream.tools().has(tool)
+        && let Some(meant) = upstream.tools().similar(tool)
+    {
+        return invalid(&format!(
+            "unknown tool `{}`; did you mean `{}`?",
+            escape_controls(name),
+            escape_controls(&meant)
+        ));
+    }
+    if let Some(argument) = upstream.tools().ambiguous_argument(tool, &arguments(&message)) {
+        return invalid(&format!(
+            "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
+            escape_controls(&argument),
+            escape_controls(name)
+        ));
+    }
+    if let Some(result) = quarantine_result(connection, upstream, tool) {
+        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&message, result)));
+    }
+    let mut call = ToolCall::new(connection.requests.new_call_id(), tool, arguments(&message))
+        .with_server(upstream.name());
+    call.context.clone_from(&connection.context);
+    let request = CallRequest { message: &message, id, tool };
+    let executor = UpstreamExecutor::new(connection, upstream, request, cancelled);
+    let response = run(&executor, call, &reply, sender).await;
+    // The client cancelled the call, and the server did not answer it.
+    if executor.is_cancelled() {
+        return None;
+    }
+    connection.upstreams.cancel_pending(id).await;
+    Some(response)
+}
+
+/// Runs a call to its response, and asks for approvals on the way. `sender`: the queue for messages that belong to the call.
+///
+/// Executions are boxed: their futures are large, and would be copied with each future around them.
+async fn run(
+    executor: &UpstreamExecutor<'_>,
+    mut call: ToolCall,
+    reply: &ClientReply,
+    sender: &ClientSender,
+) -> JsonRpcMessage {
+    let (connection, message) = (executor.connection, executor.request.message);
+    let session = &connection.session;
+    let mut was_asked = false;
+    let mut outcome = match &reply.request {
+        Some(request) => {
+            call.id.clone_from(&request.tool_call_id);
+            Box::pin(session.resume_call(call.clone(), request, &reply.answers, executor)).await
+        }
+        None => Box::pin(session.execute(call.clone(), executor)).await,
+    };
+    for _ in 0..MAX_APPROVAL_REQUESTS {
+        let Some(pending) = outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
+        else {
+            break;
+        };
+        let request = RequestPart::from(&pending);
+        let channel = match session.anyone_may_answer(&request) && !reply.is_dismissed {
+            true => ApprovalChannel::select(message, &connection.client),
+            false => ApprovalChannel::Unavailable,
+        };
+        call.id.clone_from(&pending.tool_call_id);
+        let answer = match channel {
+            ApprovalChannel::InputRequired => match connection.continuations.take(&call, message, &request) {
+                Some(approved) => Some(approved.answer(&request)),
+                None => {
+                    let result = approval_channels::input_required_result(message, &request);
+                    return JsonRpcMessage::response(executor.request.id, result);
+                }
+            },
+            ApprovalChannel::Elicitation => {
+                was_asked = true;
+                approval_channels::elicit(&connection.requests, sender, &request).await
+            }
+            ApprovalChannel::Unavailable => None,
+        };
+        let Some(answer) = answer else { break };
+        outcome = Box::pin(session.resume_call(call.clone(), &request, &[answer], executor)).await;
+    }
+    if let Some(pending) = &outcome.approval {
+        let gateway = &connection.gateway;
+        if !outcome.replayed {
+            gateway.log_pending(pending);
+        }
+        let prompt = match was_asked || reply.is_dismissed {
+            true => ClientPrompt::Unanswered,
+            false => ClientPrompt::NotAsked,
+        };
+        let askers = session.askers(&RequestPart::from(pending)).unwrap_or_default();
+        let is_answerable = gateway.approval_state.is_some();
+        let message =
+            pending_messages::agent_message(&askers, prompt, is_answerable, &outcome.reason.message);
+        outcome.error = Some(message);
+    }
+    let approved = outcome.approved.clone();
+    let response = executor.client_response(&call, outcome);
+    connection.tasks.record(&call, &response);
+    if let Some(approved) = approved.filter(|approved| ApprovedContinuation::is_possible(approved, &response))
+        && let Some(request) = session.question(&approved.approval_id).await
+    {
+        connection.continuations.add(ApprovedContinuation::new(call, request, &response));
+    }
+    response
+}
+
+/// The result of a call whose tool is not reviewed. Returns `None` if the tool is accepted.
+fn quarantine_result(connection: &ClientConnection, upstream: &Upstream, tool: &str) -> Option<Value> {
+    connection.gateway.pins.as_ref()?;
+    let described = upstream.tools().get(tool).unwrap_or_default();
+    let why = match connection.gateway.pin_status(upstream.name(), tool, &described) {
+        PinStatus::Accepted => return None,
+        PinStatus::New => "has not been reviewed",
+        PinStatus::Changed => "has changed since it was reviewed",
+    };
+    let message =
+        format!("the tool `{}` {why}: a person must review and accept it first", escape_controls(tool));
+    Some(call_result::from_quarantine(&message))
+}
+
+/// The arguments as policies see them. Servers treat missing arguments as an empty object.
+fn arguments(message: &JsonRpcMessage) -> Value {
+    match message.param("arguments") {
+        None | Some(Value::Null) => Value::Object(Map::new()),
+        Some(arguments) => arguments.clone(),
+    }
+}
