@@ -80,7 +80,7 @@ impl Inbox {
     /// status. The request's id and token and the approver are filled in; the rest of `response` is used as given.
     ///
     /// # Errors
-    /// [`InboxError::Anonymous`] without `by`, unless every policy that requires approval allows it. [`InboxError::Refused`] for an
+    /// [`InboxError::Anonymous`] without `by`, unless every policy that requires approval allows it. [`InboxError::Rejected`] for an
     /// answer that would change nothing, with the reason. It is then not recorded.
     pub async fn answer(
         &self,

@@ -299,7 +299,7 @@ impl<'l> Ledger<'l> {
     /// Revokes a grant.
     ///
     /// # Errors
-    /// [`LedgerError::Unknown`] if there is none; the store fails.
+    /// [`LedgerError::NotFound`] if there is none; the store fails.
     pub async fn revoke_grant(&self, name: &str) -> Result<Grant, LedgerError> {
         let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::NotFound(name.to_owned()))?;
         grant.revoked = true;

@@ -11,7 +11,7 @@
 //!     "rules.yaml",
 //!     "policies:\n  - id: large\n    match: { tool: refund, where: { path: $.input.amount, gt: 100 } }\n    deny: {}\n",
 //! )]);
-//! let engine = Engine::new(built.chains.take().expect("the rules are valid").into());
+//! let engine = Engine::new(built.policies.take().expect("the rules are valid").into());
 //! let call = ToolCall::new("c1", "refund", json!({ "amount": 50 }));
 //! let explanation = engine.explain(&call, &SessionState::default(), &built.sources).expect("it was decided");
 //! let why_not = explanation.why_not("large").expect("there is such a policy");

@@ -83,7 +83,7 @@ impl FileSandbox {
     /// Resolves the symbolic links of a path.
     ///
     /// # Errors
-    /// [`ReadError::Outside`] if the target is outside the directories, whether it exists or not.
+    /// [`ReadError::OutsideSandbox`] if the target is outside the directories, whether it exists or not.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, ReadError> {
         let error = match path.canonicalize() {
             Ok(resolved) if self.contains(&resolved) => return Ok(resolved),

@@ -77,7 +77,7 @@ pub enum Allowance {
         /// How long the total is remembered after the last acquisition.
         keep: Duration,
     },
-    /// At most `max` at the same time. A slot is released with [`StateStore::give_back`].
+    /// At most `max` at the same time. A slot is released with [`StateStore::release`].
     Slots {
         /// The number of slots.
         max: u32,
@@ -177,15 +177,15 @@ pub trait StateStore: Send + Sync {
     fn release(&self, key: &str);
 
     /// Waits until a slot may have been released since this method was called (not since the future was first polled). It
-    /// may also complete spuriously. To miss no release, call it before [`take`](Self::take) and await it after a refusal:
+    /// may also complete spuriously. To miss no release, call it before [`acquire`](Self::acquire) and await it after a refusal:
     ///
     /// ```
     /// # use callgate::host::{LimitAcquisition, StateStore, StoreError};
     /// # use jiff::Timestamp;
     /// # async fn slot(store: &dyn StateStore, now: Timestamp, take: &[LimitAcquisition]) -> Result<(), StoreError> {
     /// loop {
-    ///     let freed = store.slot_freed();
-    ///     if store.take(now, take).await?.is_empty() {
+    ///     let freed = store.slot_released();
+    ///     if store.acquire(now, take).await?.is_empty() {
     ///         return Ok(());
     ///     }
     ///     freed.await;
@@ -225,7 +225,7 @@ pub trait StateStore: Send + Sync {
     /// # Errors
     /// If it is unknown whether the record was written; if the store or the account's share is full (a record is deleted
     /// only after its expiry, or evicted for another record of the same account); or if the value is larger than
-    /// [`LARGEST_RECORD`](super::LARGEST_RECORD).
+    /// [`MAX_RECORD_BYTES`](super::MAX_RECORD_BYTES).
     fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool>;
 
     /// Up to `limit` records of a space whose keys come after `after`, ordered by key.

@@ -45,7 +45,7 @@ impl History {
     ///
     /// let call = |n: u64| Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({"n": n}))]);
     /// let result = Part::result(ResultPart {
-    ///     call_id: "c1".into(), name: "look".into(), output: ResultOutput::Text("seen".into()), settled: ResultStatus::Output,
+    ///     call_id: "c1".into(), name: "look".into(), output: ResultOutput::Text("seen".into()), status: ResultStatus::Output,
     /// });
     /// let history = History::new(vec![call(1), Message::new(Role::Tool, vec![result]), call(2)]);
     /// let calls = history.occurrences();

@@ -81,7 +81,7 @@ impl Query {
     /// The nodes that the query selects from `value`, in order.
     ///
     /// # Errors
-    /// [`PathEvaluationError::TooMuch`], and no other.
+    /// [`PathEvaluationError::LimitExceeded`], and no other.
     pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, PathEvaluationError> {
         let mut selected = Vec::new();
         Evaluator::new(QueryDocument::Value(value)).run(
@@ -106,7 +106,7 @@ impl Query {
 /// let session = SessionState::default();
 /// let view = CallView::new(&call, &session);
 /// assert!(Path::parse("$.input.amount").unwrap().nodes(&view).unwrap().is_empty());
-/// assert!(matches!(Path::parse("$.input.customer.id").unwrap().nodes(&view), Err(PathEvaluationError::Type { .. })));
+/// assert!(matches!(Path::parse("$.input.customer.id").unwrap().nodes(&view), Err(PathEvaluationError::WrongType { .. })));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Path {

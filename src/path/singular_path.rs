@@ -9,7 +9,7 @@ use crate::json::Value;
 /// root).
 ///
 /// # Errors
-/// [`PathEvaluationError::Type`] if a step needs members or items and the value has none.
+/// [`PathEvaluationError::WrongType`] if a step needs members or items and the value has none.
 pub fn follow_steps<'a>(
     from: NodeRef<'a>,
     steps: &[PathStep],

@@ -20,9 +20,9 @@ pub enum ReloadResult {
     Unchanged,
     /// The rules in the files are active now.
     Applied,
-    /// The rules in the files were rejected; [`Status::last_rejected`](crate::engine::ReloadStatus::last_rejected) has the reason.
+    /// The rules in the files were rejected; [`ReloadStatus::last_rejected`](crate::engine::ReloadStatus::last_rejected) has the reason.
     Rejected,
-    /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::ReloadStatus::held) has the details.
+    /// The rules in the files are pending confirmation; [`ReloadStatus::pending`](crate::engine::ReloadStatus::pending) has the details.
     Pending,
     /// The files kept changing while they were read, so nothing was changed.
     Unstable,

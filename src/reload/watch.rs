@@ -53,8 +53,8 @@ impl Default for WatcherOptions {
 /// let engine = Engine::from_paths(&paths)?;
 /// engine.on_change(|change| match change {
 ///     ReloadEvent::Applied { to, .. } => println!("the rules of revision {to} are active"),
-///     ReloadEvent::Refused(refused) => println!("rejected: {}", refused.why),
-///     ReloadEvent::Held(held) => println!("`engine.confirm(\"{}\")` activates them", held.revision),
+///     ReloadEvent::Rejected(refused) => println!("rejected: {}", refused.reason),
+///     ReloadEvent::Pending(held) => println!("`engine.confirm(\"{}\")` activates them", held.revision),
 ///     _ => {}
 /// });
 /// let _watch = RulesWatcher::start(Reloader::new(engine.clone(), paths), WatcherOptions::default())?;

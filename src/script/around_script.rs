@@ -142,7 +142,7 @@ impl AroundScript {
     /// let ReplayResult::Effect(next @ ScriptEffect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
     /// journal.push(next, Answer::Value(Arc::new(json!({"hits": 1}))));
     ///
-    /// let ReplayResult::Done { output, .. } = around.replay(&call, &journal) else { panic!() };
+    /// let ReplayResult::Completed { output, .. } = around.replay(&call, &journal) else { panic!() };
     /// assert_eq!(*output, json!({"hits": 1, "seen": true}));
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {

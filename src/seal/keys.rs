@@ -56,11 +56,11 @@ const VERSION: &str = "cg2";
 /// let keys = Keys::parse(&"5a".repeat(32)).unwrap();
 /// let seal = keys.seal(Purpose::Approval, &json!(["approval_c1", { "amount": 250 }]));
 /// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 250.0 }]), &seal), Ok(()));
-/// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 251 }]), &seal), Err(SealError::Broken));
+/// assert_eq!(keys.verify(Purpose::Approval, &json!(["approval_c1", { "amount": 251 }]), &seal), Err(SealError::Mismatch));
 ///
 /// let token = keys.encrypt(Purpose::Approval, &json!("approval_c1"), b"PIN 4711").unwrap();
 /// assert_eq!(keys.decrypt(Purpose::Approval, &json!("approval_c1"), &token).unwrap(), b"PIN 4711");
-/// assert_eq!(keys.decrypt(Purpose::Approval, &json!("approval_c2"), &token), Err(SealError::Broken));
+/// assert_eq!(keys.decrypt(Purpose::Approval, &json!("approval_c2"), &token), Err(SealError::Mismatch));
 /// ```
 #[derive(Clone)]
 pub struct Keys(Arc<KeyRing>);

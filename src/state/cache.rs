@@ -197,7 +197,7 @@ fn release(held: &mut HashMap<Account, usize>, account: Account, less: usize) {
 }
 
 /// The estimated size of a result with its key, in bytes, without serialising it. Returns `None` if it can't be stored:
-/// larger than [`MAX_ENTRY_BYTES`], or nested too deeply.
+/// larger than `MAX_ENTRY_BYTES`, or nested too deeply.
 pub fn entry_size(key: &str, output: &Value) -> Option<usize> {
     let room = remaining_room(output, MAX_ENTRY_BYTES.checked_sub(key.len())?, MAX_DEPTH)?;
     Some(MAX_ENTRY_BYTES - room)

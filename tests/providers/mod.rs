@@ -49,7 +49,7 @@ fn openai_anthropic_and_google_types_accept_sent_messages() {
         install(&mut [venv, pip]);
     });
     let cases: String =
-        Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::AiSdk).map(sent).concat();
+        Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::AiSdk).map(sent).collect();
     let (printed, accepted) = run(Command::new(home.join("bin/python")).arg(here().join("check.py")), &cases);
     assert!(accepted, "{printed}");
 }

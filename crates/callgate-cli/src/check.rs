@@ -104,7 +104,7 @@ fn write_report(form: CheckFormat, linted: &LintResult, output: &mut Output) -> 
     Ok(())
 }
 
-/// The exit status for these diagnostics: [`ExitStatus::Trouble`] if the only errors are unreadable paths.
+/// The exit status for these diagnostics: [`ExitStatus::Error`] if the only errors are unreadable paths.
 pub(super) fn exit_status(diagnostics: &Diagnostics) -> ExitStatus {
     let of_path = |diagnostic: &Diagnostic| {
         diagnostic.span.is_none()

@@ -38,7 +38,7 @@ fn replace_content(name: &str, before: &str, after: &str) -> Result<(), String> 
     fs::write(name, format!("{mark}{after}")).map_err(|error| format!("can't be written: {error}"))
 }
 
-/// Shows the fixes as a unified diff. The exit status is [`ExitStatus::Fails`] if there are fixes or errors.
+/// Shows the fixes as a unified diff. The exit status is [`ExitStatus::Failure`] if there are fixes or errors.
 pub(super) fn show_fixes(
     linted: LintResult,
     beside: &LintInputs<'_>,

@@ -59,7 +59,7 @@ impl WriterThread {
         Self { database, home, slots, released: Vec::new(), durability: None, data_version: None, checks: 0 }
     }
 
-    /// Runs until [`ThreadMessage::End`]. No failure ends the thread.
+    /// Runs until [`ThreadMessage::Stop`]. No failure ends the thread.
     pub fn run(mut self, messages: &Receiver<ThreadMessage>) {
         let mut ends = false;
         while !ends {

@@ -29,7 +29,7 @@ use crate::source::LoadedFile;
 /// let rules = "policies: [ { id: none-large, match: { tool: pay, where: { path: $.input.amount, gt: 9 } }, deny: {} } ]";
 /// let cases = "cases: [ { name: large ones are denied, call: { tool: pay, input: { amount: 10 } }, expect: denied } ]";
 /// let built = callgate::policy::build_texts([("rules.yaml", rules)]);
-/// let chains = Arc::new(built.chains.unwrap());
+/// let chains = Arc::new(built.policies.unwrap());
 /// let coverage = Arc::new(Coverage::new(&chains, &built.files));
 /// load_texts([("rules.test.yaml", cases)]).suite.run_with_coverage(&chains, &coverage, &mut |_| {});
 /// let report = coverage.report(&built.sources);
