@@ -99,8 +99,8 @@ fn into_policies(mut built: LoadedBundle) -> Result<Arc<CompiledPolicies>, LoadE
 
 impl Engine {
     /// Creates an engine with these rules, no tool descriptors and the system clock.
-    pub fn new(chains: Arc<CompiledPolicies>) -> Self {
-        Self::builder(chains).build()
+    pub fn new(policies: Arc<CompiledPolicies>) -> Self {
+        Self::builder(policies).build()
     }
 
     /// Creates an engine with the rules files at and below these paths.
@@ -114,9 +114,9 @@ impl Engine {
     }
 
     /// Starts building an engine with these rules.
-    pub fn builder(chains: Arc<CompiledPolicies>) -> EngineBuilder {
+    pub fn builder(policies: Arc<CompiledPolicies>) -> EngineBuilder {
         EngineBuilder {
-            chains,
+            chains: policies,
             tools: ToolCatalog::default(),
             clock: Box::new(SystemClock),
             observers: Vec::new(),
@@ -279,11 +279,11 @@ impl EngineBuilder {
             listener,
         } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
-        let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let story = Arc::new(ReloadHistory::begin(&*clock));
-        let host = HostServices { store, keys, accepts_answer, clock, observers, random: chance };
+        let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let reload_history = Arc::new(ReloadHistory::begin(&*clock));
+        let host = HostServices { store, keys, accepts_answer, clock, observers, random };
         let services = EngineServices::new(host);
         let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
-        Engine { shared: Arc::new(shared), reload_history: story }
+        Engine { shared: Arc::new(shared), reload_history }
     }
 }

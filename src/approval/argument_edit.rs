@@ -14,21 +14,21 @@ pub enum ArgumentEditError {
     NotAnObject,
 }
 
-/// Applies an approver's edits. The approver sees `shown`, with secrets redacted, and returns `given`; what they left as shown
-/// keeps its real value. Only values at or below one of the `allowed` paths may differ.
+/// Applies an approver's edits. The approver sees `displayed`, with secrets redacted, and returns `given`; values that they left
+/// unchanged keep their real value. Only values at or below one of the `allowed` paths may differ.
 ///
 /// # Errors
 /// `given` is not an object, or changes a value that no allowed path covers.
 pub fn apply_edits(
     real: &Value,
-    shown: &Value,
+    displayed: &Value,
     given: &Value,
     allowed: &[&[PathStep]],
 ) -> Result<Value, ArgumentEditError> {
     if !given.is_object() {
         return Err(ArgumentEditError::NotAnObject);
     }
-    EditMerge { allowed, path: Vec::new() }.merge(real, shown, given)
+    EditMerge { allowed, path: Vec::new() }.merge(real, displayed, given)
 }
 
 struct EditMerge<'e> {
@@ -37,21 +37,21 @@ struct EditMerge<'e> {
 }
 
 impl EditMerge<'_> {
-    fn merge(&mut self, real: &Value, shown: &Value, given: &Value) -> Result<Value, ArgumentEditError> {
-        if shown == given {
+    fn merge(&mut self, real: &Value, displayed: &Value, given: &Value) -> Result<Value, ArgumentEditError> {
+        if displayed == given {
             return Ok(real.clone());
         }
-        match (real, shown, given) {
-            (Value::Object(real), Value::Object(shown), Value::Object(given)) => {
-                self.merge_object(real, shown, given)
+        match (real, displayed, given) {
+            (Value::Object(real), Value::Object(displayed), Value::Object(given)) => {
+                self.merge_object(real, displayed, given)
             }
-            (Value::Array(real), Value::Array(shown), Value::Array(given))
-                if real.len() == shown.len() && shown.len() == given.len() =>
+            (Value::Array(real), Value::Array(displayed), Value::Array(given))
+                if real.len() == displayed.len() && displayed.len() == given.len() =>
             {
-                let items = real.iter().zip(shown).zip(given).enumerate();
-                let items = items.map(|(index, ((real, shown), given))| {
+                let items = real.iter().zip(displayed).zip(given).enumerate();
+                let items = items.map(|(index, ((real, displayed), given))| {
                     self.descend(PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)), |edit| {
-                        edit.merge(real, shown, given)
+                        edit.merge(real, displayed, given)
                     })
                 });
                 items.collect::<Result<Vec<_>, _>>().map(Value::Array)
@@ -60,12 +60,12 @@ impl EditMerge<'_> {
         }
     }
 
-    fn merge_object(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
+    fn merge_object(&mut self, real: &Map, displayed: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
         let mut members = Map::new();
         for (name, value) in real {
             let merged = self.descend(PathStep::Name(name.clone()), |edit| {
-                match (shown.get(name), given.get(name)) {
-                    (Some(shown), Some(given)) => edit.merge(value, shown, given).map(Some),
+                match (displayed.get(name), given.get(name)) {
+                    (Some(displayed), Some(given)) => edit.merge(value, displayed, given).map(Some),
                     // The approver cannot return a member that was not shown at all.
                     (None, None) => Ok(Some(value.clone())),
                     (None, Some(given)) => edit.replace(given).map(Some),

@@ -214,9 +214,9 @@ impl BoundRequest {
         if token.len() > MAX_TOKEN {
             return Err(malformed("its token is too large"));
         }
-        let shown = displayed_request(request)?;
+        let displayed = displayed_request(request)?;
         let claims = keys
-            .decrypt(Purpose::Approval, &seal_context(&shown)?, token)
+            .decrypt(Purpose::Approval, &seal_context(&displayed)?, token)
             .map_err(BoundRequestError::Seal)?;
         let claims = String::from_utf8(claims).ok().and_then(|text| json::parse(&text).ok());
         let claims = claims.ok_or(malformed("its token can't be read"))?;
@@ -240,7 +240,7 @@ impl BoundRequest {
             journals,
         } = claims;
         Ok(Self {
-            request: shown,
+            request: displayed,
             conversation,
             tenant,
             requester,
@@ -258,8 +258,8 @@ impl BoundRequest {
 
 /// All that people are shown: the token is bound to it.
 fn seal_context(request: &ApprovalRequest) -> Result<Value, BoundRequestError> {
-    let shown = ApprovalRequest { approval_token: None, ..request.clone() };
-    json::to_value(&shown).map_err(|_| BoundRequestError::TooLarge)
+    let displayed = ApprovalRequest { approval_token: None, ..request.clone() };
+    json::to_value(&displayed).map_err(|_| BoundRequestError::TooLarge)
 }
 
 /// The part of a request that people are shown.

@@ -161,14 +161,14 @@ impl Ledger<'_> {
         let forget_at = self.now().checked_add((24 * 90).hours()).ok();
         for _ in 0..MAX_TRIES {
             let record_key = RecordKey { space: space::LATEST, key: &record_key };
-            let standing = self.read_record(record_key).await?;
-            let recorded = standing.as_ref().and_then(|record| record.value.get("number")?.as_u64());
+            let current = self.read_record(record_key).await?;
+            let recorded = current.as_ref().and_then(|record| record.value.get("number")?.as_u64());
             if recorded.is_some_and(|recorded| recorded >= number) {
                 return Ok(());
             }
-            let over = standing.map(|record| record.version);
+            let expected_version = current.map(|record| record.version);
             let write = ConditionalWrite::new(record_key, &value, self.account());
-            if self.write(ConditionalWrite { expected_version: over, forget_at, ..write }).await? {
+            if self.write(ConditionalWrite { expected_version, forget_at, ..write }).await? {
                 return Ok(());
             }
         }

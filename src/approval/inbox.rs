@@ -147,16 +147,16 @@ impl Inbox {
             Some(Err(error)) => Err(error),
             None => Err(BoundRequestError::NoToken),
         };
-        let (standing, ignored, asks, question, unproven) = match opened {
-            Ok(((standing, ignored), question)) => {
-                let asks = self.requirement_statuses(&question, &answers, &ignored);
-                (Some(standing), ignored, asks, Some(question), None)
+        let (tally, ignored, requirements, question, unproven) = match opened {
+            Ok(((tally, ignored), question)) => {
+                let requirements = self.requirement_statuses(&question, &answers, &ignored);
+                (Some(tally), ignored, requirements, Some(question), None)
             }
             Err(error) => (None, Vec::new(), Vec::new(), None, Some(error)),
         };
         let lapsed =
             question.as_ref().and_then(BoundRequest::expires_at).filter(|at| *at <= self.clock.now());
-        let progress = match (&entry.stage, unproven, standing) {
+        let status = match (&entry.stage, unproven, tally) {
             (CallStage::Settled { at, outcome }, _, _) => {
                 RequestStatus::Completed { at: *at, outcome: outcome.clone() }
             }
@@ -166,10 +166,10 @@ impl Inbox {
                 Some(at) => RequestStatus::Expired { at },
                 None => RequestStatus::Pending { by },
             },
-            (CallStage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
+            (CallStage::Waiting, None, Some(tally)) => match (lapsed, &tally) {
                 // An approval that was not used before it expired no longer permits the call.
                 (Some(at), Tally::Approved { .. } | Tally::Answered { .. }) => RequestStatus::Expired { at },
-                _ => RequestStatus::Answered(standing),
+                _ => RequestStatus::Answered(tally),
             },
             (CallStage::Waiting, None, None) => RequestStatus::Invalid(BoundRequestError::NoToken),
         };
@@ -177,10 +177,10 @@ impl Inbox {
             key: name,
             request,
             bound_request: question,
-            requirements: asks,
+            requirements,
             answers,
             ignored,
-            status: progress,
+            status,
         })
     }
 
@@ -191,8 +191,8 @@ impl Inbox {
         ignored: &[IgnoredAnswer],
     ) -> Vec<RequirementStatus> {
         let (requester, comparison) = (question.requester.as_deref(), question.comparison());
-        let counting = answers.iter().enumerate().filter(|(place, answer)| {
-            answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.index == *place)
+        let counting = answers.iter().enumerate().filter(|(index, answer)| {
+            answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.index == *index)
         });
         let mut by: Vec<Option<&Approver>> = Vec::new();
         for (_, answer) in counting {

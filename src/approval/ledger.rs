@@ -147,8 +147,8 @@ impl<'l> Ledger<'l> {
         keys: &Keys,
         claimed: bool,
     ) -> Result<Result<ApprovalRequest, Box<LedgerEntry>>, LedgerError> {
-        self.update(name, |standing| {
-            let mut entry = standing.unwrap_or_else(|| fresh.clone());
+        self.update(name, |current| {
+            let mut entry = current.unwrap_or_else(|| fresh.clone());
             let free = match entry.stage {
                 CallStage::Waiting => true,
                 CallStage::Claimed { .. } => claimed,
@@ -157,10 +157,10 @@ impl<'l> Ledger<'l> {
             if !free || !entry.is_for_same_call(fresh) {
                 return Ok((None, Err(Box::new(entry))));
             }
-            let standing = entry.bound_request(keys).and_then(Result::ok).map(|(standing, _)| standing);
-            if let (Some(known), Some(standing), CallStage::Waiting) =
-                (&entry.request, standing, &entry.stage)
-                && standing.is_equivalent_to(question)
+            let recorded = entry.bound_request(keys).and_then(Result::ok).map(|(recorded, _)| recorded);
+            if let (Some(known), Some(recorded), CallStage::Waiting) =
+                (&entry.request, recorded, &entry.stage)
+                && recorded.is_equivalent_to(question)
             {
                 return Ok((None, Ok(known.clone())));
             }
@@ -177,8 +177,8 @@ impl<'l> Ledger<'l> {
         name: &LedgerKey,
         response: &ResponsePart,
     ) -> Result<LedgerEntry, LedgerError> {
-        self.update(name, |standing| {
-            let mut entry = standing.ok_or_else(|| LedgerError::NotFound(name.occurrence_id.clone()))?;
+        self.update(name, |current| {
+            let mut entry = current.ok_or_else(|| LedgerError::NotFound(name.occurrence_id.clone()))?;
             entry.add_answer(response)?;
             Ok((Some(entry.clone()), entry))
         })
@@ -194,8 +194,8 @@ impl<'l> Ledger<'l> {
         answers: usize,
     ) -> Result<ClaimResult, LedgerError> {
         let at = self.clock.now();
-        self.update(name, |standing| {
-            let mut entry = standing.unwrap_or_else(|| fresh.clone());
+        self.update(name, |current| {
+            let mut entry = current.unwrap_or_else(|| fresh.clone());
             let same = entry.is_for_same_call(fresh) && entry.request == fresh.request;
             // A new answer may be a denial.
             if entry.stage != CallStage::Waiting || !same || entry.answers().len() != answers {
@@ -211,7 +211,7 @@ impl<'l> Ledger<'l> {
     /// `false` if the claim of `since` is not current.
     pub async fn reclaim(&self, name: &LedgerKey, since: Timestamp) -> Result<bool, LedgerError> {
         let at = self.clock.now();
-        self.update(name, |standing| match standing {
+        self.update(name, |current| match current {
             Some(mut entry) if entry.stage == (CallStage::Claimed { at: since }) => {
                 entry.stage = CallStage::Claimed { at };
                 Ok((Some(entry), true))
@@ -229,8 +229,8 @@ impl<'l> Ledger<'l> {
         outcome: &Outcome,
     ) -> Result<(), LedgerError> {
         let at = self.clock.now();
-        self.update(name, |standing| {
-            let mut entry = standing.unwrap_or_else(|| fresh.clone());
+        self.update(name, |current| {
+            let mut entry = current.unwrap_or_else(|| fresh.clone());
             if let CallStage::Settled { .. } = entry.stage {
                 return Ok((None, ()));
             }
@@ -242,10 +242,10 @@ impl<'l> Ledger<'l> {
 
     /// Whether to notify observers now, of the request or of the decision: `true` once for each, or if there is no entry.
     pub async fn mark_notified(&self, name: &LedgerKey, decision: bool) -> Result<bool, LedgerError> {
-        self.update(name, |standing| {
-            let Some(mut entry) = standing else { return Ok((None, true)) };
-            let told = if decision { &mut entry.decision_told } else { &mut entry.request_told };
-            if std::mem::replace(told, true) {
+        self.update(name, |current| {
+            let Some(mut entry) = current else { return Ok((None, true)) };
+            let notified = if decision { &mut entry.decision_told } else { &mut entry.request_told };
+            if std::mem::replace(notified, true) {
                 return Ok((None, false));
             }
             Ok((Some(entry), true))
@@ -284,10 +284,10 @@ impl<'l> Ledger<'l> {
         let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
         for _ in 0..MAX_TRIES {
             let key = RecordKey { space: space::GRANTS, key: name };
-            let over = self.read_record(key).await?.map(|record| record.version);
+            let expected_version = self.read_record(key).await?.map(|record| record.version);
             let write = ConditionalWrite::new(key, &value, self.account);
             if self
-                .write(ConditionalWrite { expected_version: over, forget_at: Some(grant.until), ..write })
+                .write(ConditionalWrite { expected_version, forget_at: Some(grant.until), ..write })
                 .await?
             {
                 return Ok(());
@@ -321,11 +321,11 @@ impl<'l> Ledger<'l> {
     ) -> Result<T, LedgerError> {
         let key = name.record_key();
         for _ in 0..MAX_TRIES {
-            let (standing, over) = match self.read_entry(name).await? {
+            let (current, expected_version) = match self.read_entry(name).await? {
                 Some((entry, version)) => (Some(entry), Some(version)),
                 None => (None, None),
             };
-            let (changed, answer) = change(standing)?;
+            let (changed, answer) = change(current)?;
             let Some(changed) = changed else { return Ok(answer) };
             let value =
                 json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence_id.clone()))?;
@@ -333,7 +333,7 @@ impl<'l> Ledger<'l> {
             let key = RecordKey { space: space::CALLS, key: &key };
             if self
                 .write(ConditionalWrite {
-                    expected_version: over,
+                    expected_version,
                     forget_at,
                     ..ConditionalWrite::new(key, &value, self.account)
                 })
@@ -402,7 +402,7 @@ fn of_store(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable(why) => format!("the store is unavailable: {why}"),
         StoreError::QuotaExceeded(why) => format!("the store rejected the write: {why}"),
-        StoreError::Altered(what) => format!("the store was altered: {what}"),
+        StoreError::Altered(why) => format!("the store was altered: {why}"),
     }
 }
 

@@ -96,23 +96,18 @@ pub fn count_answers(
     keys: &Keys,
     accepts: &dyn Fn(&ResponsePart) -> bool,
 ) -> (Tally, Vec<IgnoredAnswer>) {
-    let mut heard: Vec<CountedAnswer<'_>> = Vec::new();
+    let mut counted: Vec<CountedAnswer<'_>> = Vec::new();
     let mut ignored = Vec::new();
     let edits = editable_paths(question);
-    for (place, answer) in answers.iter().enumerate() {
+    for (index, answer) in answers.iter().enumerate() {
         match CountedAnswer::verify(question, token, answer, &edits, keys, accepts) {
-            Ok(answer) => heard.push(answer),
+            Ok(answer) => counted.push(answer),
             Err(AnswerRejection { code, why }) => {
-                ignored.push(IgnoredAnswer {
-                    index: place,
-                    approval_id: answer.approval_id.clone(),
-                    code,
-                    why,
-                });
+                ignored.push(IgnoredAnswer { index, approval_id: answer.approval_id.clone(), code, why });
             }
         }
     }
-    (apply_rules(question, &first_per_approver(heard, question.comparison())), ignored)
+    (apply_rules(question, &first_per_approver(counted, question.comparison())), ignored)
 }
 
 /// The arguments that an approver may change.
@@ -168,13 +163,13 @@ impl<'a> CountedAnswer<'a> {
         let by = verify_answer(question, answer, keys)
             .map_err(|error| AnswerRejection::new("unproven_name", error))?;
         check_approver(question, by)?;
-        let shown = &question.request.input;
+        let displayed = &question.request.input;
         let approves = answer.approved && !answer.cancel;
-        let changes = |given: &&Value| approves && shown != *given;
+        let changes = |given: &&Value| approves && displayed != *given;
         let changed = answer.edited_input.as_ref().filter(changes);
         if let Some(given) = changed {
             let edits: Vec<&[PathStep]> = edits.iter().map(Vec::as_slice).collect();
-            apply_edits(shown, shown, given, &edits)
+            apply_edits(displayed, displayed, given, &edits)
                 .map_err(|refused| AnswerRejection::new("edit_refused", refused))?;
         }
         Ok(Self { by, answer, edited: changed })
@@ -226,11 +221,11 @@ fn check_approver(question: &BoundRequest, by: Option<&Approver>) -> Result<(), 
 
 /// The first answer of each approver; of the anonymous ones, the first of the strictest.
 fn first_per_approver(
-    heard: Vec<CountedAnswer<'_>>,
+    answers: Vec<CountedAnswer<'_>>,
     comparison: PrincipalComparison,
 ) -> Vec<CountedAnswer<'_>> {
     let mut first: Vec<CountedAnswer<'_>> = Vec::new();
-    for answer in heard {
+    for answer in answers {
         let principal = answer.principal(comparison);
         let same = |other: &CountedAnswer<'_>| other.principal(comparison) == principal;
         match first.iter_mut().find(|other| same(other)) {
@@ -244,30 +239,31 @@ fn first_per_approver(
     first
 }
 
-fn apply_rules(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
-    let name = |heard: &CountedAnswer<'_>| heard.by.map(|by| by.principal.clone());
-    let one = |heard: &CountedAnswer<'_>| (name(heard).into_iter().collect(), heard.answer.reason.clone());
-    if let Some(cancels) = heard.iter().find(|heard| heard.answer.cancel) {
+fn apply_rules(question: &BoundRequest, answers: &[CountedAnswer<'_>]) -> Tally {
+    let name = |counted: &CountedAnswer<'_>| counted.by.map(|by| by.principal.clone());
+    let one =
+        |counted: &CountedAnswer<'_>| (name(counted).into_iter().collect(), counted.answer.reason.clone());
+    if let Some(cancels) = answers.iter().find(|counted| counted.answer.cancel) {
         let (by, reason) = one(cancels);
         return Tally::Cancelled { by, reason };
     }
-    if let Some(denies) = heard.iter().find(|heard| !heard.answer.approved) {
+    if let Some(denies) = answers.iter().find(|counted| !counted.answer.approved) {
         let (by, reason) = one(denies);
         return Tally::Denied { by, reason };
     }
-    for first in heard {
+    for first in answers {
         let same: Vec<&CountedAnswer<'_>> =
-            heard.iter().filter(|other| other.approved_digest() == first.approved_digest()).collect();
+            answers.iter().filter(|other| other.approved_digest() == first.approved_digest()).collect();
         let enough = |asker: &ApprovalRequirement| {
-            let accepted = same.iter().filter(|heard| {
-                asker.accepts(heard.by, question.requester.as_deref(), question.comparison())
+            let accepted = same.iter().filter(|counted| {
+                asker.accepts(counted.by, question.requester.as_deref(), question.comparison())
             });
             u32::try_from(accepted.count()).is_ok_and(|count| count >= asker.quorum.max(1))
         };
         if question.requirements.is_empty() || !question.requirements.iter().all(enough) {
             continue;
         }
-        let by = same.iter().filter_map(|heard| name(heard)).collect();
+        let by = same.iter().filter_map(|counted| name(counted)).collect();
         return match &first.answer.output {
             Some(output) => Tally::Answered { by, output: output.clone() },
             None => {
@@ -275,5 +271,5 @@ fn apply_rules(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
             }
         };
     }
-    Tally::Pending { by: heard.iter().filter_map(name).collect() }
+    Tally::Pending { by: answers.iter().filter_map(name).collect() }
 }

@@ -7,9 +7,9 @@ use crate::path::PathStep;
 const MAX_SCHEMAS: usize = 64;
 
 /// Whether a schema declares a property of this name for the object at a path.
-pub(super) fn declares(root: &Value, place: &[PathStep], name: &str) -> bool {
+pub(super) fn declares(root: &Value, path: &[PathStep], name: &str) -> bool {
     let mut schemas = applicable_schemas(root, &[root]);
-    for step in place {
+    for step in path {
         let below: Vec<&Value> = schemas
             .iter()
             .flat_map(|schema| match step {

@@ -160,7 +160,7 @@ impl Explainer<'_> {
 
     fn not_in_enum(&self, options: &[Value]) -> Violation {
         let given = self.failed_value();
-        let place = self.location();
+        let location = self.location();
         let texts = options.iter().filter_map(|option| option.as_str());
         let meant = given
             .as_str()
@@ -169,13 +169,13 @@ impl Explainer<'_> {
         let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
         let one_of = if options.len() == 1 { "" } else { "one of " };
         let message = format!(
-            "{place} must be {one_of}{}; it is {}{hint}",
+            "{location} must be {one_of}{}; it is {}{hint}",
             format_list(options.iter()),
             format_value(given)
         );
         self.violation(
             message,
-            meant.map(|meant| format!("{} for {place}", replacement_hint(&meant, &format_value(given)))),
+            meant.map(|meant| format!("{} for {location}", replacement_hint(&meant, &format_value(given)))),
         )
     }
 

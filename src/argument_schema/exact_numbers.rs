@@ -114,7 +114,7 @@ impl<'i> Keyword<'i, ExactJson> for NumericLimit {
         if Keyword::is_valid(self, instance) {
             return Ok(());
         }
-        let asked = match self.check {
+        let requirement = match self.check {
             NumericKeyword::Minimum => "at least",
             NumericKeyword::Maximum => "at most",
             NumericKeyword::ExclusiveMinimum => "more than",
@@ -122,7 +122,10 @@ impl<'i> Keyword<'i, ExactJson> for NumericLimit {
             NumericKeyword::MultipleOf => "a multiple of",
         };
         let limit = format_value(&Value::Number(self.limit.clone()));
-        Err(ValidationError::custom(format!("must be {asked} {limit}, it is {}", format_value(instance))))
+        Err(ValidationError::custom(format!(
+            "must be {requirement} {limit}, it is {}",
+            format_value(instance)
+        )))
     }
 }
 

@@ -116,8 +116,8 @@ impl ArgumentSchema {
     }
 
     /// Whether it declares a property of this name for the object at a path in the arguments.
-    pub fn declares(&self, place: &[PathStep], name: &str) -> bool {
-        declared_properties::declares(&self.schema, place, name)
+    pub fn declares(&self, path: &[PathStep], name: &str) -> bool {
+        declared_properties::declares(&self.schema, path, name)
     }
 
     /// Checks an instance.

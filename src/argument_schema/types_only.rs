@@ -7,7 +7,7 @@ use crate::json::{Map, Value};
 /// OpenAPI's `nullable: true` is supported, and `enum` and `const` imply the types of their values.
 pub(super) fn types_only(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else { return schema.clone() };
-    let mut kept = Map::new();
+    let mut reduced = Map::new();
     let mut alternatives = Vec::new();
     for (keyword, value) in keywords {
         let value = match keyword.as_str() {
@@ -22,26 +22,26 @@ pub(super) fn types_only(schema: &Value) -> Value {
             }
             _ => continue,
         };
-        kept.insert(keyword.clone(), value);
+        reduced.insert(keyword.clone(), value);
     }
-    if !kept.contains_key("type")
+    if !reduced.contains_key("type")
         && let Some(types) = types_of_values(keywords)
     {
-        kept.insert("type".to_owned(), nullable(keywords, &types));
+        reduced.insert("type".to_owned(), nullable(keywords, &types));
     }
     // Without the distinguishing constraints, several alternatives can match.
     if !alternatives.is_empty() {
-        let all = kept.remove("allOf");
+        let all = reduced.remove("allOf");
         let mut all = all.and_then(|all| all.as_array().cloned()).unwrap_or_default();
         all.extend(alternatives);
-        kept.insert("allOf".to_owned(), Value::Array(all));
+        reduced.insert("allOf".to_owned(), Value::Array(all));
     }
     let is_nullable = keywords.get("nullable") == Some(&Value::Bool(true));
-    let kept = Value::Object(kept);
+    let reduced = Value::Object(reduced);
     // `type` already allows null; references and alternatives do not.
-    match is_nullable && ["$ref", "allOf"].iter().any(|keyword| kept.get(keyword).is_some()) {
-        true => crate::json::json!({ "anyOf": [kept, { "type": "null" }] }),
-        false => kept,
+    match is_nullable && ["$ref", "allOf"].iter().any(|keyword| reduced.get(keyword).is_some()) {
+        true => crate::json::json!({ "anyOf": [reduced, { "type": "null" }] }),
+        false => reduced,
     }
 }
 

@@ -45,7 +45,7 @@ impl Masks {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        self.masks.iter().map(|(raw, shown)| (raw.clone(), Value::from(shown.as_str()))).collect()
+        self.masks.iter().map(|(raw, redacted)| (raw.clone(), Value::from(redacted.as_str()))).collect()
     }
 
     /// Whether there are no masks.
@@ -66,16 +66,18 @@ impl Masks {
                     .for_each(|(raw, redacted)| self.collect_changes(raw, redacted, written));
             }
             (Value::Object(raw), Value::Object(redacted)) => {
-                for ((key, raw), (shown, redacted)) in raw.iter().zip(redacted) {
-                    self.add_difference(key, shown);
+                for ((key, raw), (redacted_key, redacted)) in raw.iter().zip(redacted) {
+                    self.add_difference(key, redacted_key);
                     self.collect_changes(raw, redacted, written);
                 }
             }
-            (Value::Number(number), Value::String(shown)) => self.insert(&number.to_string(), shown.clone()),
-            (Value::String(raw), Value::String(shown)) if raw != shown => {
-                match (parse_embedded_json(raw, written), parse_embedded_json(shown, written)) {
-                    (Some(raw), Some(shown)) => self.collect_changes(&raw, &shown, written + 1),
-                    _ => self.add_difference(raw, shown),
+            (Value::Number(number), Value::String(redacted)) => {
+                self.insert(&number.to_string(), redacted.clone())
+            }
+            (Value::String(raw), Value::String(redacted)) if raw != redacted => {
+                match (parse_embedded_json(raw, written), parse_embedded_json(redacted, written)) {
+                    (Some(raw), Some(redacted)) => self.collect_changes(&raw, &redacted, written + 1),
+                    _ => self.add_difference(raw, redacted),
                 }
             }
             _ => {}
@@ -83,48 +85,49 @@ impl Masks {
     }
 
     /// Adds a changed string, and the part of it that differs.
-    fn add_difference(&mut self, raw: &str, shown: &str) {
-        if raw == shown {
+    fn add_difference(&mut self, raw: &str, redacted: &str) {
+        if raw == redacted {
             return;
         }
         let same = |(a, b): &(char, char)| a == b;
-        let before: usize = raw.chars().zip(shown.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
-        let (raw_rest, shown_rest) =
-            (raw.get(before..).unwrap_or_default(), shown.get(before..).unwrap_or_default());
-        let ends = raw_rest.chars().rev().zip(shown_rest.chars().rev());
+        let before: usize =
+            raw.chars().zip(redacted.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
+        let (raw_rest, redacted_rest) =
+            (raw.get(before..).unwrap_or_default(), redacted.get(before..).unwrap_or_default());
+        let ends = raw_rest.chars().rev().zip(redacted_rest.chars().rev());
         let after: usize = ends.take_while(same).map(|(c, _)| c.len_utf8()).sum();
         let differs = |text: &str| text.get(..text.len().saturating_sub(after)).map(str::to_owned);
-        self.add(raw, shown.to_owned());
-        if let (Some(part), Some(shown)) = (differs(raw_rest), differs(shown_rest))
+        self.add(raw, redacted.to_owned());
+        if let (Some(part), Some(redacted)) = (differs(raw_rest), differs(redacted_rest))
             && part.len() >= MIN_SUBSTRING
         {
-            self.add(&part, shown);
+            self.add(&part, redacted);
         }
     }
 
     /// Adds a string, also in its JSON escaped form: errors often repeat arguments so.
-    fn add(&mut self, raw: &str, shown: String) {
+    fn add(&mut self, raw: &str, redacted: String) {
         let written = |text: &str| Value::from(text).to_string();
         let escaped = written(raw);
         let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
         if escaped != raw {
-            let shown = written(&shown);
-            self.insert(escaped, shown.get(1..shown.len() - 1).unwrap_or_default().to_owned());
+            let redacted = written(&redacted);
+            self.insert(escaped, redacted.get(1..redacted.len() - 1).unwrap_or_default().to_owned());
         }
-        self.insert(raw, shown);
+        self.insert(raw, redacted);
     }
 
     /// The first mask of a string stays.
-    fn insert(&mut self, raw: &str, shown: String) {
+    fn insert(&mut self, raw: &str, redacted: String) {
         if !raw.is_empty() && !self.masks.contains_key(raw) {
-            self.masks.insert(raw.to_owned(), shown);
+            self.masks.insert(raw.to_owned(), redacted);
             self.searcher = OnceLock::new();
         }
     }
 
     /// Adds all masks of another set.
     pub fn merge(&mut self, other: &Self) {
-        other.masks.iter().for_each(|(raw, shown)| self.insert(raw, shown.clone()));
+        other.masks.iter().for_each(|(raw, redacted)| self.insert(raw, redacted.clone()));
     }
 
     /// The masks that match something in this value.
@@ -142,14 +145,14 @@ impl Masks {
 
     fn collect_matches(&self, value: &Value, search: &AhoCorasick, raws: &[&str], found: &mut Self) {
         let mut text = |text: &str| {
-            if let Some(shown) = self.masks.get(text) {
-                found.add(text, shown.clone());
+            if let Some(redacted) = self.masks.get(text) {
+                found.add(text, redacted.clone());
             }
             for part in search.find_overlapping_iter(text) {
-                if let Some((raw, shown)) =
+                if let Some((raw, redacted)) =
                     raws.get(part.pattern().as_usize()).and_then(|raw| self.masks.get_key_value(*raw))
                 {
-                    found.add(raw, shown.clone());
+                    found.add(raw, redacted.clone());
                 }
             }
         };
@@ -178,7 +181,7 @@ impl Masks {
     }
 
     fn substrings(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.masks.iter().map(|(raw, shown)| (raw.as_str(), shown.as_str()));
+        let all = self.masks.iter().map(|(raw, redacted)| (raw.as_str(), redacted.as_str()));
         all.filter(|(raw, _)| raw.len() >= MIN_SUBSTRING)
     }
 
@@ -194,9 +197,9 @@ impl Masks {
                 let mut rest = 0;
                 let mut masked = String::new();
                 for part in search.find_iter(text) {
-                    let shown = text.get(part.range()).and_then(|raw| self.masks.get(raw));
+                    let redacted = text.get(part.range()).and_then(|raw| self.masks.get(raw));
                     masked.push_str(text.get(rest..part.start()).unwrap_or_default());
-                    masked.push_str(shown.map_or(FULLY_REDACTED, String::as_str));
+                    masked.push_str(redacted.map_or(FULLY_REDACTED, String::as_str));
                     rest = part.end();
                 }
                 match rest {
@@ -210,8 +213,8 @@ impl Masks {
 
     /// Masks a string that is a whole value. Returns `None` if nothing matches.
     fn mask_whole(&self, text: &str) -> Option<String> {
-        if let Some(shown) = self.masks.get(text) {
-            return Some(shown.clone());
+        if let Some(redacted) = self.masks.get(text) {
+            return Some(redacted.clone());
         }
         let masked = self.text(text);
         (masked != text).then(|| masked.into_owned())
@@ -225,13 +228,13 @@ impl Masks {
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::Number(number) => {
-                if let Some(shown) = self.mask_whole(&number.to_string()) {
-                    *value = shown.into();
+                if let Some(redacted) = self.mask_whole(&number.to_string()) {
+                    *value = redacted.into();
                 }
             }
             Value::String(text) => {
-                if let Some(shown) = self.mask_whole(text) {
-                    *text = shown;
+                if let Some(redacted) = self.mask_whole(text) {
+                    *text = redacted;
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
@@ -248,13 +251,13 @@ impl Masks {
     fn mask_keys(&self, map: Map) -> Map {
         let mut masked = Map::new();
         for (key, item) in map {
-            let shown = self.mask_whole(&key).unwrap_or(key);
-            let mut name = shown.clone();
+            let redacted = self.mask_whole(&key).unwrap_or(key);
+            let mut name = redacted.clone();
             for number in 2.. {
                 if !masked.contains_key(&name) {
                     break;
                 }
-                name = format!("{shown}~{number}");
+                name = format!("{redacted}~{number}");
             }
             masked.insert(name, item);
         }

@@ -131,11 +131,11 @@ impl SessionState {
         if self.masks.is_empty() {
             return Cow::Borrowed(self);
         }
-        let mut shown = self.clone();
-        if let Some(facts) = shown.document.get_mut("facts") {
+        let mut redacted = self.clone();
+        if let Some(facts) = redacted.document.get_mut("facts") {
             self.masks.value(facts);
         }
-        Cow::Owned(shown)
+        Cow::Owned(redacted)
     }
 
     /// Counts a call that starts to run.
@@ -148,10 +148,10 @@ impl SessionState {
     }
 
     /// Marks a label or fact (`labels`, `facts.order`) as unknown.
-    pub fn mark_unknown(&mut self, what: &str) {
-        self.log_change(|| SessionChange::MarkedUnknown(what.to_owned()));
-        if !self.unknown_parts.iter().any(|known| known == what) {
-            self.unknown_parts.push(what.to_owned());
+    pub fn mark_unknown(&mut self, name: &str) {
+        self.log_change(|| SessionChange::MarkedUnknown(name.to_owned()));
+        if !self.unknown_parts.iter().any(|known| known == name) {
+            self.unknown_parts.push(name.to_owned());
         }
     }
 
@@ -179,15 +179,15 @@ impl SessionState {
     /// Acquires an amount of a limit that counts by run.
     pub fn acquire(&mut self, limit: &str, cost: Amount) {
         self.log_change(|| SessionChange::LimitAcquired(limit.to_owned(), cost));
-        let taken = self.acquired.entry(limit.to_owned()).or_default();
-        *taken = taken.saturating_add(cost);
+        let acquired = self.acquired.entry(limit.to_owned()).or_default();
+        *acquired = acquired.saturating_add(cost);
     }
 
     /// Releases an amount of a limit that counts by run.
     pub fn release(&mut self, limit: &str, cost: Amount) {
         self.log_change(|| SessionChange::LimitReleased(limit.to_owned(), cost));
-        if let Some(taken) = self.acquired.get_mut(limit) {
-            *taken = taken.saturating_sub(cost);
+        if let Some(acquired) = self.acquired.get_mut(limit) {
+            *acquired = acquired.saturating_sub(cost);
         }
     }
 

@@ -39,9 +39,9 @@ impl<'a> ArgumentFields<'a> {
     }
 
     /// Returns the arguments that an approver changed, then the others.
-    pub(super) fn changed_fields(&self, asked: Option<&Value>, edited: &Value) -> Vec<CardField> {
-        let (Some(Value::Object(asked)), Value::Object(map)) = (asked, edited) else {
-            let was = asked.map(|asked| self.value(asked));
+    pub(super) fn changed_fields(&self, original: Option<&Value>, edited: &Value) -> Vec<CardField> {
+        let (Some(Value::Object(original)), Value::Object(map)) = (original, edited) else {
+            let was = original.map(|original| self.value(original));
             let label = self.label(WHOLE_INPUT_LABEL);
             return vec![
                 not_an_object_note(),
@@ -49,13 +49,13 @@ impl<'a> ArgumentFields<'a> {
             ];
         };
         let is_removed = |(key, _): &(&String, &Value)| !map.contains_key(*key);
-        let removed = self.members_by_relevance(asked).filter(is_removed).map(|(key, item)| {
+        let removed = self.members_by_relevance(original).filter(is_removed).map(|(key, item)| {
             let nothing = Shown { text: "removed".to_owned(), left_out: 0 };
             CardField::argument(FieldKind::Removed, self.label(key), nothing, Some(self.value(item)))
         });
-        let differs = |(key, item): &(&String, &Value)| !asked.get(*key).is_some_and(|was| was == *item);
+        let differs = |(key, item): &(&String, &Value)| !original.get(*key).is_some_and(|was| was == *item);
         let changed =
-            self.members_by_relevance(map).filter(differs).map(|(key, item)| match asked.get(key) {
+            self.members_by_relevance(map).filter(differs).map(|(key, item)| match original.get(key) {
                 Some(was) => CardField::argument(
                     FieldKind::Changed,
                     self.label(key),
@@ -64,10 +64,10 @@ impl<'a> ArgumentFields<'a> {
                 ),
                 None => self.argument(FieldKind::Added, key, item),
             });
-        let kept = self.members_by_relevance(map).filter(|entry| !differs(entry));
-        let kept = kept.map(|(key, item)| self.argument(FieldKind::Argument, key, item));
-        let count = map.len() + asked.iter().filter(is_removed).count();
-        self.limit_fields(changed.chain(removed).chain(kept), count, edited)
+        let unchanged = self.members_by_relevance(map).filter(|entry| !differs(entry));
+        let unchanged = unchanged.map(|(key, item)| self.argument(FieldKind::Argument, key, item));
+        let count = map.len() + original.iter().filter(is_removed).count();
+        self.limit_fields(changed.chain(removed).chain(unchanged), count, edited)
     }
 
     fn argument(&self, kind: FieldKind, key: &str, item: &Value) -> CardField {
@@ -107,20 +107,20 @@ impl<'a> ArgumentFields<'a> {
         count: usize,
         input: &Value,
     ) -> Vec<CardField> {
-        let mut shown: Vec<CardField> = fields.take(self.limits.arguments).collect();
-        let left_out = count.saturating_sub(shown.len());
-        let is_cut = shown.iter().any(|field| field.left_out > 0) || left_out > 0;
+        let mut visible: Vec<CardField> = fields.take(self.limits.arguments).collect();
+        let left_out = count.saturating_sub(visible.len());
+        let is_cut = visible.iter().any(|field| field.left_out > 0) || left_out > 0;
         let parts = if is_cut { self.part_fields(input) } else { Vec::new() };
         let parts_left_out = parts.len().saturating_sub(self.limits.parts);
-        shown.extend(parts.into_iter().take(self.limits.parts));
-        let mut not_shown = |count: usize, all: String| {
+        visible.extend(parts.into_iter().take(self.limits.parts));
+        let mut add_left_out = |count: usize, all: String| {
             if count > 0 {
-                shown.push(CardField::with_text(FieldKind::LeftOut, "Not shown", format!("{count} {all}")));
+                visible.push(CardField::with_text(FieldKind::LeftOut, "Not shown", format!("{count} {all}")));
             }
         };
-        not_shown(left_out, format!("of {count} arguments"));
-        not_shown(parts_left_out, "more parts of arguments that policies read".to_owned());
-        shown
+        add_left_out(left_out, format!("of {count} arguments"));
+        add_left_out(parts_left_out, "more parts of arguments that policies read".to_owned());
+        visible
     }
 
     /// The relevant parts of arguments that are too long to be shown in full.

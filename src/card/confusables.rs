@@ -54,7 +54,7 @@ impl<'a> ConfusableSearch<'a, '_> {
         }
     }
 
-    fn check(&mut self, what: &str, text: &'a str) {
+    fn check(&mut self, label: &str, text: &'a str) {
         let problem = find_mixed_scripts(text)
             .map(|scripts| format!("mixes {} letters", scripts.join(" and ")))
             .or_else(|| {
@@ -66,7 +66,7 @@ impl<'a> ConfusableSearch<'a, '_> {
             return;
         }
         let spelled = escape_non_ascii(text, self.limits.name);
-        self.notes.push(format!("{what} \"{spelled}\" {problem} and may not be what it looks like"));
+        self.notes.push(format!("{label} \"{spelled}\" {problem} and may not be what it looks like"));
     }
 }
 

@@ -78,8 +78,8 @@ pub(super) fn tool_name(request: &RequestPart, limits: &CardLimits) -> Shown {
     }
 }
 
-pub(super) fn with_prefix(prefix: &str, shown: Shown) -> Shown {
-    Shown { text: format!("{prefix}{}", shown.text), left_out: shown.left_out }
+pub(super) fn with_prefix(prefix: &str, value: Shown) -> Shown {
+    Shown { text: format!("{prefix}{}", value.text), left_out: value.left_out }
 }
 
 pub(super) fn question_text(request: &RequestPart, limits: &CardLimits) -> Shown {

@@ -104,12 +104,12 @@ impl Card {
         }));
         fields.extend(policies_field(request, limits));
         let reason = resolution.reason.as_ref().filter(|text| !text.trim().is_empty());
-        for (kind, label, told) in [
+        for (kind, label, value) in [
             (FieldKind::Reason, "Reason", reason.map(|text| quoted(text, limits.text))),
             (FieldKind::By, "By", names(&resolution.by, limits)),
             (FieldKind::At, "At", resolution.at.as_ref().map(|text| name(text, limits.name))),
         ] {
-            fields.extend(told.map(|told| CardField::new(kind, label, told)));
+            fields.extend(value.map(|value| CardField::new(kind, label, value)));
         }
         Self::assemble(status, with_prefix(word, title), question_text(request, limits), fields, Vec::new())
     }

@@ -100,19 +100,19 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 /// # Ok::<(), callgate::message::DialectError>(())
 /// ```
 pub fn timeline(history: &History) -> Vec<TimelineEntry<'_>> {
-    let mut places = part_positions(history);
+    let mut remaining = part_positions(history);
     let mut entries: BTreeMap<PartPosition, TimelineEntry<'_>> = BTreeMap::new();
     for occurrence in history.occurrences() {
-        let mut taken = vec![occurrence.position];
+        let mut positions = vec![occurrence.position];
         let belonging = occurrence.request.map(identity).into_iter();
         let belonging = belonging.chain(occurrence.responses.iter().map(|response| identity(*response)));
         let belonging: Vec<PartAddress> = belonging.chain(occurrence.result.map(identity)).collect();
-        places.remove(&identity(occurrence.call));
-        taken.extend(belonging.iter().filter_map(|part| places.remove(part)));
-        add(&mut entries, TimelineEntry { subject: subject(&occurrence), positions: taken });
+        remaining.remove(&identity(occurrence.call));
+        positions.extend(belonging.iter().filter_map(|part| remaining.remove(part)));
+        add(&mut entries, TimelineEntry { subject: subject(&occurrence), positions });
     }
-    add_hosted_requests(history, &mut places, &mut entries);
-    add_unrelated_parts(history, &places, &mut entries);
+    add_hosted_requests(history, &mut remaining, &mut entries);
+    add_unrelated_parts(history, &remaining, &mut entries);
     entries.into_values().collect()
 }
 
@@ -136,7 +136,7 @@ fn identity_of(content: &PartContent) -> Option<PartAddress> {
 /// The positions of all calls, results, requests and responses.
 fn part_positions(history: &History) -> HashMap<PartAddress, PartPosition> {
     let parts = each_part(history);
-    parts.filter_map(|(place, _, part)| Some((identity_of(part.content())?, place))).collect()
+    parts.filter_map(|(position, _, part)| Some((identity_of(part.content())?, position))).collect()
 }
 
 fn each_part(history: &History) -> impl Iterator<Item = (PartPosition, &Message, &Part)> {
@@ -176,12 +176,12 @@ fn status(
     result: Option<&ResultPart>,
 ) -> TimelineStatus {
     let refused = responses.first().map(|first| !first.approved || first.cancel);
-    let in_its_place = responses.first().is_some_and(|first| first.output.is_some());
+    let has_output = responses.first().is_some_and(|first| first.output.is_some());
     match (result.map(|result| result.status), refused) {
         // Some dialects write a denial as an error, or as any other result.
         (_, Some(true)) | (Some(ResultStatus::Denied), _) => TimelineStatus::Denied,
         (Some(ResultStatus::Error), _) => TimelineStatus::Failed,
-        (Some(ResultStatus::Output), Some(false)) if in_its_place => TimelineStatus::Answered,
+        (Some(ResultStatus::Output), Some(false)) if has_output => TimelineStatus::Answered,
         (Some(ResultStatus::Output), Some(false)) => TimelineStatus::Executed,
         (Some(ResultStatus::Output), None) if request.is_none() => TimelineStatus::Executed,
         (None, Some(false)) => TimelineStatus::Answered,
@@ -193,7 +193,7 @@ fn status(
 /// Adds requests about calls that the provider runs itself, with their responses.
 fn add_hosted_requests<'a>(
     history: &'a History,
-    places: &mut HashMap<PartAddress, PartPosition>,
+    remaining: &mut HashMap<PartAddress, PartPosition>,
     entries: &mut BTreeMap<PartPosition, TimelineEntry<'a>>,
 ) {
     let mut answers: HashMap<&str, &ResponsePart> = HashMap::new();
@@ -202,17 +202,18 @@ fn add_hosted_requests<'a>(
             answers.entry(&response.approval_id).or_insert(response);
         }
     }
-    for (place, _, part) in each_part(history).filter(|(_, _, part)| is_hosted(part)) {
+    for (position, _, part) in each_part(history).filter(|(_, _, part)| is_hosted(part)) {
         let PartContent::Request(request) = part.content() else { continue };
-        if places.remove(&identity(request)).is_none() {
+        if remaining.remove(&identity(request)).is_none() {
             continue;
         }
         let answer = answers.get(request.approval_id.as_str()).copied();
-        let answer = answer.and_then(|answer| Some((answer, places.remove(&identity(answer))?)));
+        let answer = answer.and_then(|answer| Some((answer, remaining.remove(&identity(answer))?)));
         let (responses, answered): (Vec<_>, Vec<_>) = answer.into_iter().unzip();
         let status = status(Some(request), &responses, None);
         let subject = TimelineSubject::Approval { call: None, request, responses, result: None, status };
-        add(entries, TimelineEntry { subject, positions: std::iter::once(place).chain(answered).collect() });
+        let positions = std::iter::once(position).chain(answered).collect();
+        add(entries, TimelineEntry { subject, positions });
     }
 }
 
@@ -224,30 +225,30 @@ fn is_hosted(part: &Part) -> bool {
 /// Adds message content, and parts that belong to nothing.
 fn add_unrelated_parts<'a>(
     history: &'a History,
-    places: &HashMap<PartAddress, PartPosition>,
+    remaining: &HashMap<PartAddress, PartPosition>,
     entries: &mut BTreeMap<PartPosition, TimelineEntry<'a>>,
 ) {
-    let mut said: Option<TimelineEntry<'a>> = None;
-    for (place, message, part) in each_part(history) {
-        let alone = |subject| TimelineEntry { subject, positions: vec![place] };
-        let unlinked = identity_of(part.content()).is_some_and(|part| places.contains_key(&part));
+    let mut message_entry: Option<TimelineEntry<'a>> = None;
+    for (position, message, part) in each_part(history) {
+        let alone = |subject| TimelineEntry { subject, positions: vec![position] };
+        let unlinked = identity_of(part.content()).is_some_and(|part| remaining.contains_key(&part));
         let entry = match part.content() {
             PartContent::Text(_) | PartContent::State(_) | PartContent::Other => {
-                let follows = said
+                let follows = message_entry
                     .as_ref()
-                    .and_then(|said| said.positions.last())
-                    .is_some_and(|last| last.message == place.message && last.part + 1 == place.part);
-                if !follows && let Some(said) = said.take() {
-                    add(entries, said);
+                    .and_then(|message_entry| message_entry.positions.last())
+                    .is_some_and(|last| last.message == position.message && last.part + 1 == position.part);
+                if !follows && let Some(message_entry) = message_entry.take() {
+                    add(entries, message_entry);
                 }
-                let entry = said.get_or_insert_with(|| TimelineEntry {
+                let entry = message_entry.get_or_insert_with(|| TimelineEntry {
                     subject: TimelineSubject::Message { role: message.role(), parts: Vec::new() },
                     positions: Vec::new(),
                 });
                 if let TimelineSubject::Message { parts, .. } = &mut entry.subject {
                     parts.push(part);
                 }
-                entry.positions.push(place);
+                entry.positions.push(position);
                 continue;
             }
             PartContent::Request(request) => alone(TimelineSubject::Request(request)),
@@ -260,7 +261,7 @@ fn add_unrelated_parts<'a>(
             add(entries, entry);
         }
     }
-    if let Some(said) = said {
-        add(entries, said);
+    if let Some(message_entry) = message_entry {
+        add(entries, message_entry);
     }
 }

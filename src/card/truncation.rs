@@ -125,14 +125,14 @@ pub(super) fn value(value: &Value, limit: usize) -> Shown {
 
 /// A message that may contain escaped values. Returns `None` if it is absent or blank.
 pub(super) fn message(text: Option<&str>, limit: usize) -> Option<Shown> {
-    let shown = Shown::from(safe_text::escape_message(text?, limit));
-    (!shown.text.is_empty()).then_some(shown)
+    let displayed = Shown::from(safe_text::escape_message(text?, limit));
+    (!displayed.text.is_empty()).then_some(displayed)
 }
 
 impl CardField {
     /// Creates a field with a fixed label.
-    pub(super) fn new(kind: FieldKind, label: &str, shown: Shown) -> Self {
-        Self { kind, label: label.to_owned(), value: shown.text, was: None, left_out: shown.left_out }
+    pub(super) fn new(kind: FieldKind, label: &str, value: Shown) -> Self {
+        Self { kind, label: label.to_owned(), value: value.text, was: None, left_out: value.left_out }
     }
 
     /// Creates a field with a fixed text.
@@ -141,14 +141,14 @@ impl CardField {
     }
 
     /// Creates a field for an argument or a part of one.
-    pub(super) fn argument(kind: FieldKind, label: Shown, shown: Shown, was: Option<Shown>) -> Self {
+    pub(super) fn argument(kind: FieldKind, label: Shown, value: Shown, was: Option<Shown>) -> Self {
         let before = was.as_ref().map_or(0, |was| was.left_out);
         Self {
             kind,
             label: label.text,
-            value: shown.text,
+            value: value.text,
             was: was.map(|was| was.text),
-            left_out: label.left_out + shown.left_out + before,
+            left_out: label.left_out + value.left_out + before,
         }
     }
 }

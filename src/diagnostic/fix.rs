@@ -34,28 +34,28 @@ impl Fix {
         file: SourceId,
     ) -> Option<(String, usize)> {
         let text = sources.get(file)?.text();
-        let mut taken: Vec<&Edit> = Vec::new();
-        let mut made = 0;
+        let mut accepted: Vec<&Edit> = Vec::new();
+        let mut applied = 0;
         for fix in fixes {
-            let fits = |edit: &Edit| {
+            let is_applicable = |edit: &Edit| {
                 edit.span.source == file
                     && text.get(edit.span.start..edit.span.end).is_some()
-                    && taken.iter().all(|other| are_disjoint(edit.span, other.span))
+                    && accepted.iter().all(|other| are_disjoint(edit.span, other.span))
             };
-            if fix.edits.iter().all(fits) {
-                taken.extend(&fix.edits);
-                made += 1;
+            if fix.edits.iter().all(is_applicable) {
+                accepted.extend(&fix.edits);
+                applied += 1;
             }
         }
-        taken.sort_by_key(|edit| edit.span);
+        accepted.sort_by_key(|edit| edit.span);
         let (mut changed, mut written) = (String::with_capacity(text.len()), 0);
-        for edit in taken {
+        for edit in accepted {
             changed.push_str(text.get(written..edit.span.start)?);
             changed.push_str(&edit.replacement);
             written = edit.span.end;
         }
         changed.push_str(text.get(written..)?);
-        Some((changed, made))
+        Some((changed, applied))
     }
 }
 

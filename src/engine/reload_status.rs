@@ -155,7 +155,7 @@ impl ReloadState {
     fn pending_as(&self, revision: &str) -> Result<Arc<CompiledPolicies>, ConfirmError> {
         match &self.pending {
             None => Err(ConfirmError::NothingPending),
-            Some((held, chains)) if held.revision == revision => Ok(Arc::clone(chains)),
+            Some((held, policies)) if held.revision == revision => Ok(Arc::clone(policies)),
             Some((held, _)) => Err(ConfirmError::OtherRevision { held: held.revision.clone() }),
         }
     }
@@ -203,11 +203,11 @@ impl Engine {
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
         let now = current_time(&*self.shared.services.clock);
         // Outside the lock, as it takes a while; the pending rules may change in the meantime.
-        let chains = self.reload_history.lock().pending_as(revision)?;
-        chains.prewarm_from(&self.active_policies());
+        let policies = self.reload_history.lock().pending_as(revision)?;
+        policies.prewarm_from(&self.active_policies());
         let mut state = self.reload_history.lock();
-        let chains = state.pending_as(revision)?;
-        self.swap_policies(&mut state, chains, now);
+        let policies = state.pending_as(revision)?;
+        self.swap_policies(&mut state, policies, now);
         drop(state);
         self.free_retired();
         self.notify_listeners();
@@ -222,10 +222,10 @@ impl Engine {
 
     /// Activates new rules, whether or not others were rejected or are pending. Calls and rounds in progress finish under the rules
     /// that they started with.
-    pub fn replace(&self, chains: Arc<CompiledPolicies>) {
+    pub fn replace(&self, policies: Arc<CompiledPolicies>) {
         let now = current_time(&*self.shared.services.clock);
-        chains.prewarm_from(&self.active_policies());
-        self.swap_policies(&mut self.reload_history.lock(), chains, now);
+        policies.prewarm_from(&self.active_policies());
+        self.swap_policies(&mut self.reload_history.lock(), policies, now);
         self.free_retired();
         self.notify_listeners();
     }
@@ -238,8 +238,8 @@ impl Engine {
     /// become active since.
     pub(crate) fn apply_decision(&self, active: &Arc<CompiledPolicies>, verdict: ReloadDecision) -> bool {
         let now = current_time(&*self.shared.services.clock);
-        if let ReloadDecision::Apply(chains) = &verdict {
-            chains.prewarm_from(active);
+        if let ReloadDecision::Apply(policies) = &verdict {
+            policies.prewarm_from(active);
         }
         let mut state = self.reload_history.lock();
         if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
@@ -251,17 +251,17 @@ impl Engine {
                     state.events.push_back(ReloadEvent::Reverted);
                 }
             }
-            ReloadDecision::Apply(chains) => self.swap_policies(&mut state, chains, now),
-            ReloadDecision::RequireConfirmation(chains, widenings) => {
+            ReloadDecision::Apply(policies) => self.swap_policies(&mut state, policies, now),
+            ReloadDecision::RequireConfirmation(policies, widenings) => {
                 state.last_rejected = None;
-                if state.pending.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
+                if state.pending.as_ref().is_none_or(|(held, _)| held.revision != policies.revision()) {
                     let held = PendingReload {
-                        revision: chains.revision().to_owned(),
+                        revision: policies.revision().to_owned(),
                         pending_since: now,
                         relaxations: widenings,
                     };
                     state.events.push_back(ReloadEvent::Pending(held.clone()));
-                    state.pending = Some((held, chains));
+                    state.pending = Some((held, policies));
                 }
             }
             ReloadDecision::Reject(revision, why) => {
@@ -288,14 +288,14 @@ impl Engine {
             .reload_history
             .lock()
             .retired
-            .extract_if(.., |chains| Arc::strong_count(chains) == 1)
+            .extract_if(.., |policies| Arc::strong_count(policies) == 1)
             .collect();
         drop(free);
     }
 
-    fn swap_policies(&self, state: &mut ReloadState, chains: Arc<CompiledPolicies>, now: Timestamp) {
-        let to = chains.revision().to_owned();
-        let before = self.shared.bundle.swap(chains);
+    fn swap_policies(&self, state: &mut ReloadState, policies: Arc<CompiledPolicies>, now: Timestamp) {
+        let to = policies.revision().to_owned();
+        let before = self.shared.bundle.swap(policies);
         if before.revision() != to {
             state.events.push_back(ReloadEvent::Applied { from: before.revision().to_owned(), to });
         }

@@ -31,7 +31,7 @@ impl AcquiredLimits {
     /// The tool ran: a further run of it acquires limits again. Slots are for the call as a whole.
     pub(super) fn use_up(&mut self) {
         let Self { pending, slots } = self;
-        pending.retain(|taken| slots.iter().any(|slot| slot.key == taken.measure.key));
+        pending.retain(|acquired| slots.iter().any(|slot| slot.key == acquired.measure.key));
     }
 }
 
@@ -51,18 +51,18 @@ impl Drop for Slot {
 pub(super) async fn admit<E>(
     context: &CallContext<'_, E>,
     decision: &mut Decision<'_>,
-    taken: &mut AcquiredLimits,
+    acquired: &mut AcquiredLimits,
     state: &mut SessionState,
 ) {
     let limits = decision.take_limits();
     let layers = decision.layers().clone();
     let account = Account::from_context(&decision.call().context);
-    let fresh = limits.into_iter().filter(|pending| !taken.pending.contains(pending));
+    let fresh = limits.into_iter().filter(|pending| !acquired.pending.contains(pending));
     let claims: Vec<LimitClaim<'_>> =
         fresh.filter_map(|pending| LimitClaim::new(pending, &layers, account)).collect();
     let CallContext { kernel, services, .. } = context;
     let reported = kernel.listener.map(|_| Arc::new(decision.call().clone()));
-    let mut admission = Admission { reported, kernel, services, taken, state };
+    let mut admission = Admission { reported, kernel, services, taken: acquired, state };
     if catch_panic(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| evaluate_effect(claim.limit.on_exceed)).max();
@@ -119,10 +119,10 @@ struct Admission<'a> {
 impl Admission<'_> {
     async fn run(&mut self, claims: &[LimitClaim<'_>], decision: &mut Decision<'_>) {
         let of = |counted: CountedCalls, shadow: bool| {
-            let fits = move |claim: &&LimitClaim<'_>| {
+            let matches = move |claim: &&LimitClaim<'_>| {
                 claim.limit.counted == counted && (claim.policy.mode == Mode::Shadow) == shadow
             };
-            claims.iter().filter(fits).cloned().collect::<Vec<_>>()
+            claims.iter().filter(matches).cloned().collect::<Vec<_>>()
         };
         // An attempt counts wherever it can, also where another limit refuses it.
         for claim in of(CountedCalls::Attempts, false) {
@@ -175,29 +175,29 @@ impl Admission<'_> {
 
     /// Acquires all these limits, or none, and notifies the listener.
     async fn acquire_now(&mut self, claims: &[LimitClaim<'_>]) -> Result<(), Problem> {
-        let taken = self.acquire_unreported(claims).await;
-        let Some(call) = self.reported.clone() else { return taken };
-        let refused = |place: usize| match &taken {
-            Err(Problem::UsedUp(used_up)) => used_up.iter().find(|(used_up, _)| *used_up == place).copied(),
-            Err(Problem::Store(_)) => Some((place, None)),
+        let result = self.acquire_unreported(claims).await;
+        let Some(call) = self.reported.clone() else { return result };
+        let refused = |index: usize| match &result {
+            Err(Problem::UsedUp(used_up)) => used_up.iter().find(|(used_up, _)| *used_up == index).copied(),
+            Err(Problem::Store(_)) => Some((index, None)),
             Ok(()) => None,
         };
-        for (place, claim) in claims.iter().enumerate() {
+        for (index, claim) in claims.iter().enumerate() {
             let left = self.left(claim).await;
             let LimitRequest { policy: reference, measure } = &claim.pending;
-            let asked = LimitChecked {
+            let checked = LimitChecked {
                 call: &call,
                 policy: claim.policy,
                 layer: reference.layer(),
                 key: &measure.key,
                 cost: measure.cost,
-                is_enough: refused(place).is_none(),
+                is_enough: refused(index).is_none(),
                 left,
-                retry_after: refused(place).and_then(|(_, retry_after)| retry_after),
+                retry_after: refused(index).and_then(|(_, retry_after)| retry_after),
             };
-            notify(self.kernel.listener, &Event::LimitChecked(asked));
+            notify(self.kernel.listener, &Event::LimitChecked(checked));
         }
-        taken
+        result
     }
 
     /// The amount that is left of a limit, if it is known.
@@ -216,16 +216,16 @@ impl Admission<'_> {
         let by_run: Vec<_> = (0..)
             .zip(claims)
             .filter(|(_, claim)| is_used_up(claim))
-            .map(|(place, _)| (place, None))
+            .map(|(index, _)| (index, None))
             .collect();
         if !by_run.is_empty() {
             return Err(Problem::UsedUp(by_run));
         }
-        let (mut takes, mut places) = (Vec::new(), Vec::new());
-        for (place, claim) in claims.iter().enumerate() {
+        let (mut takes, mut indices) = (Vec::new(), Vec::new());
+        for (index, claim) in claims.iter().enumerate() {
             if let Some(take) = claim.take() {
                 takes.push(take);
-                places.push(place);
+                indices.push(index);
             }
         }
         if !takes.is_empty() {
@@ -233,8 +233,9 @@ impl Admission<'_> {
             let answer = self.services.ask(|| store.acquire(clock.now(), &takes)).await;
             let refusals = answer.map_err(Problem::Store)?;
             if !refusals.is_empty() {
-                let place = |index: usize| places.get(index).copied().unwrap_or_default();
-                let used_up = refusals.iter().map(|refusal| (place(refusal.index), refusal.retry_after));
+                let claim_index = |index: usize| indices.get(index).copied().unwrap_or_default();
+                let used_up =
+                    refusals.iter().map(|refusal| (claim_index(refusal.index), refusal.retry_after));
                 return Err(Problem::UsedUp(used_up.collect()));
             }
         }
@@ -288,7 +289,7 @@ impl Admission<'_> {
         decision: &mut Decision<'_>,
     ) {
         let refusing =
-            || used_up.iter().filter_map(|(place, retry_after)| Some((claims.get(*place)?, *retry_after)));
+            || used_up.iter().filter_map(|(index, retry_after)| Some((claims.get(*index)?, *retry_after)));
         for (claim, _) in refusing() {
             decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
         }
@@ -324,8 +325,8 @@ fn pause(
     let waited = Duration::try_from(now.duration_since(began)).ok()?;
     let mut left = Duration::MAX;
     let mut longest = None;
-    for (place, retry_after) in used_up {
-        let claim = claims.get(*place)?;
+    for (index, retry_after) in used_up {
+        let claim = claims.get(*index)?;
         let OnExceed::Wait(max_wait) = claim.limit.on_exceed else { return None };
         left = left.min(max_wait.saturating_sub(waited));
         if retry_after.is_none() && !claim.is_slot() {

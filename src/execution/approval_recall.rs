@@ -13,10 +13,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(crate) fn may_ask(&self, call: &ToolCall) -> bool {
         let server = call.server.as_deref().unwrap_or_default();
         self.silent_kernel().decide(call, self.state).effect() == Effect::Suspend
-            || self.context.kernel.layers.iter().any(|chains| {
-                let concerning = chains.matching_call(server, &call.tool);
-                let mut policies = concerning.iter().filter_map(|index| chains.policy(*index));
-                policies.any(|policy| matches!(policy.kind, PolicyKind::Around(_)))
+            || self.context.kernel.layers.iter().any(|policies| {
+                let indices = policies.matching_call(server, &call.tool);
+                let mut matching = indices.iter().filter_map(|index| policies.policy(*index));
+                matching.any(|policy| matches!(policy.kind, PolicyKind::Around(_)))
             })
     }
 
@@ -29,12 +29,12 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         keys.current.call_id().clone_into(&mut call.id);
         let ledger = self.context.ledger(&call);
         let lookup = match ledger.recall_with_any_key(keys).await {
-            Ok((_, RecalledRequest { key: name, entry: None, .. })) => LedgerLookup::New(name),
-            Ok((key, RecalledRequest { key: name, entry: Some(entry), .. })) => {
-                key.call_id().clone_into(&mut call.id);
+            Ok((_, RecalledRequest { key, entry: None, .. })) => LedgerLookup::New(key),
+            Ok((call_key, RecalledRequest { key, entry: Some(entry), .. })) => {
+                call_key.call_id().clone_into(&mut call.id);
                 match self.is_request_current(&call, &entry).await {
-                    true => LedgerLookup::Known(name),
-                    false => LedgerLookup::New(name),
+                    true => LedgerLookup::Known(key),
+                    false => LedgerLookup::New(key),
                 }
             }
             Err(error) => LedgerLookup::Unavailable(self.context.call_key(call.id.clone()), error),

@@ -171,8 +171,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         // The context as the session has it, and not as hooks left it: a resumed call is compared with that.
         let bound = kernel.bound_context(attempt.requested(), &askers);
         // A request that was made already does not count as a repetition.
-        let was_asked = attempt.entry.as_ref().is_some_and(|entry| entry.request.is_some());
-        let is_repeated = !was_asked || attempt.approved.is_some();
+        let has_request = attempt.entry.as_ref().is_some_and(|entry| entry.request.is_some());
+        let is_repeated = !has_request || attempt.approved.is_some();
         let repeats = if is_repeated { self.state.count_question(&same) } else { 0 };
         if repeats >= MAX_REPEATS {
             let message = format!(

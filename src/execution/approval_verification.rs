@@ -116,12 +116,13 @@ impl EngineServices {
                 }
             }
         };
-        let BoundRequest { request, conversation: asked_in, call: asked, .. } = &verified.question;
+        let BoundRequest { request, conversation: request_conversation, call: request_digest, .. } =
+            &verified.question;
         let digest = BoundRequest::call_digest(&call.tool, call.server.as_deref(), &call.input);
-        if asked_in != conversation {
+        if request_conversation != conversation {
             return Err("the request was made in another conversation".to_owned().into());
         }
-        if request.tool_call_id != call.id || *asked != digest {
+        if request.tool_call_id != call.id || *request_digest != digest {
             return Err("the call was changed after the request".to_owned().into());
         }
         verified.question.check_context(&call.context).map_err(InvalidRequest::OtherContext)?;
@@ -216,12 +217,12 @@ fn approval_decision(question: &BoundRequest, tally: &Tally, is_expired: bool) -
 
 /// The reason, for the agent, of a call that the approvers did not approve.
 pub(super) fn refusal(question: &BoundRequest, code: &str, by: &[String], why: Option<String>) -> Reason {
-    let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
+    let approvers = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
     let why = why.filter(|why| !why.is_empty()).map(|why| format!(": {why}")).unwrap_or_default();
     let message = match code {
-        reason_code::CANCELLED => format!("{who} ended the run{why}"),
+        reason_code::CANCELLED => format!("{approvers} ended the run{why}"),
         reason_code::APPROVAL_EXPIRED => "the approval request expired without an answer".to_owned(),
-        _ => format!("{who} denied this call{why}"),
+        _ => format!("{approvers} denied this call{why}"),
     };
     Reason { policy: question.request.policies.first().cloned(), code: code.to_owned(), message }
 }

@@ -114,7 +114,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             return RunResult::NotAllowed;
         }
         // A person's own result is no approval to run the tool later.
-        let is_remembered = edited.is_none() && output.is_none();
+        let is_reusable = edited.is_none() && output.is_none();
         let ended = match output {
             Some(output) if decision.is_permitted() => match self.context.claim(&attempt).await {
                 Ok(()) => {
@@ -131,7 +131,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok(outcome) => {
                 if outcome.approved.is_some() {
                     self.state.reset_question(&same_question(call, &question.requirements));
-                    if is_remembered {
+                    if is_reusable {
                         self.keep_grants(ledger, call, &question, &by).await;
                     }
                 }

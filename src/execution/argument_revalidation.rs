@@ -27,9 +27,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let kernel = &self.context.kernel;
         let decided = base.decide(kernel, self.state, HeldResources::default());
         let real = decided.input();
-        let asked_about = &question.request.input_digest;
+        let requested_digest = &question.request.input_digest;
         let mut digests = kernel.keys.digests(Purpose::Arguments, real);
-        if !digests.any(|digest| digest.to_string() == *asked_about) {
+        if !digests.any(|digest| digest.to_string() == *requested_digest) {
             return Ok(Edit::Outdated);
         }
         let fail = |message: String| Reason {

@@ -40,7 +40,7 @@ impl<'s> BudgetAccount<'s> {
             }
             let found = match self.used(reference, policy, budget, state).await {
                 Ok(used) => {
-                    exceeded(budget, &used).map(|what| self.exceeded_reason(policy, budget, what, state))
+                    exceeded(budget, &used).map(|unit| self.exceeded_reason(policy, budget, unit, state))
                 }
                 Err(error) => Some(unknown_reason(policy, &error)),
             };
@@ -69,7 +69,7 @@ impl<'s> BudgetAccount<'s> {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        let mut taken = BudgetReservation::default();
+        let mut reservation = BudgetReservation::default();
         for (reference, policy, budget) in self.budgets(state) {
             let counted = counted(budget, next);
             let owner = self.owner(budget);
@@ -79,11 +79,11 @@ impl<'s> BudgetAccount<'s> {
             let binding = policy.mode == Mode::Enforce && binds(budget.on_exceed);
             let refused = match owner {
                 Ok(None) => {
-                    for (what, amount) in &counted {
-                        state.acquire(&of_run(reference, policy, what), *amount);
+                    for (unit, amount) in &counted {
+                        state.acquire(&of_run(reference, policy, unit), *amount);
                     }
-                    taken.of_run.extend(
-                        counted.into_iter().map(|(what, amount)| (of_run(reference, policy, what), amount)),
+                    reservation.of_run.extend(
+                        counted.into_iter().map(|(unit, amount)| (of_run(reference, policy, unit), amount)),
                     );
                     None
                 }
@@ -92,10 +92,10 @@ impl<'s> BudgetAccount<'s> {
                     match self.change(&key, &counted, Amount::saturating_add, binding.then_some(budget)).await
                     {
                         Ok(None) => {
-                            taken.of_others.push((key, counted));
+                            reservation.of_others.push((key, counted));
                             None
                         }
-                        Ok(Some(what)) => Some(self.exceeded_reason(policy, budget, what, state)),
+                        Ok(Some(unit)) => Some(self.exceeded_reason(policy, budget, unit, state)),
                         Err(error) if binding => Some(unknown_reason(policy, &error)),
                         Err(_) => None,
                     }
@@ -104,11 +104,11 @@ impl<'s> BudgetAccount<'s> {
                 Err(_) => None,
             };
             if let Some(reason) = refused {
-                self.release(state, taken).await;
+                self.release(state, reservation).await;
                 return Err(BudgetExceeded { policy: reference, at_bound: budget.on_exceed, reason });
             }
         }
-        Ok(taken)
+        Ok(reservation)
     }
 
     /// Whether budgets of the run let one more call begin, whether or not `others` that are under way count.
@@ -124,8 +124,8 @@ impl<'s> BudgetAccount<'s> {
 
     /// Releases what was reserved for a use that did not happen. If the store does not answer, it stays counted.
     pub(crate) async fn release(&self, state: &mut SessionState, reservation: BudgetReservation) {
-        for (what, amount) in reservation.of_run {
-            state.release(&what, amount);
+        for (key, amount) in reservation.of_run {
+            state.release(&key, amount);
         }
         for (key, counted) in reservation.of_others {
             let _ = self.change(&key, &counted, Amount::saturating_sub, None).await;
@@ -142,8 +142,8 @@ impl<'s> BudgetAccount<'s> {
             }
             match self.owner(budget) {
                 Ok(None) => {
-                    for (what, amount) in counted {
-                        state.acquire(&of_run(reference, policy, what), amount);
+                    for (unit, amount) in counted {
+                        state.acquire(&of_run(reference, policy, unit), amount);
                     }
                 }
                 Ok(Some(owner)) => {
@@ -184,12 +184,12 @@ impl<'s> BudgetAccount<'s> {
         budget: &Budget,
         state: &SessionState,
     ) -> Result<Vec<(&'static str, Amount)>, StoreError> {
-        let names = budget.bounds.entries().map(|(what, _)| what);
+        let names = budget.bounds.entries().map(|(unit, _)| unit);
         Ok(match self.owner(budget)? {
             None if state.is_untrusted() => {
                 return Err(StoreError::Unavailable("the session's state is unknown".to_owned()));
             }
-            None => names.map(|what| (what, state.acquired(&of_run(reference, policy, what)))).to_vec(),
+            None => names.map(|unit| (unit, state.acquired(&of_run(reference, policy, unit)))).to_vec(),
             Some(owner) => {
                 let key = key(reference, policy, &owner);
                 let record = with_store_timeout(self.kernel.clock, || {
@@ -198,7 +198,7 @@ impl<'s> BudgetAccount<'s> {
                 let record = record.await?;
                 self.check_lost(record.as_ref()).await?;
                 let value = record.map(|record| record.value).unwrap_or_default();
-                names.map(|what| (what, amount(&value, what))).to_vec()
+                names.map(|unit| (unit, amount(&value, unit))).to_vec()
             }
         })
     }
@@ -231,23 +231,21 @@ impl<'s> BudgetAccount<'s> {
         for _ in 0..TRIES {
             let found = with_store_timeout(self.kernel.clock, || store.record(key)).await?;
             self.check_lost(found.as_ref()).await?;
-            let over = found.as_ref().map(|record| record.version);
+            let expected_version = found.as_ref().map(|record| record.version);
             let mut value =
                 found.map(|record| record.value).filter(Value::is_object).unwrap_or_else(|| json!({}));
-            let used = spent.iter().map(|(what, _)| (*what, amount(&value, what))).collect::<Vec<_>>();
-            if let Some(what) = unless_used_up.and_then(|budget| exceeded(budget, &used)) {
-                return Ok(Some(what));
+            let used = spent.iter().map(|(unit, _)| (*unit, amount(&value, unit))).collect::<Vec<_>>();
+            if let Some(unit) = unless_used_up.and_then(|budget| exceeded(budget, &used)) {
+                return Ok(Some(unit));
             }
-            for (what, more) in spent {
-                let sum = change(amount(&value, what), *more).millionths();
+            for (unit, more) in spent {
+                let sum = change(amount(&value, unit), *more).millionths();
                 if let Some(members) = value.as_object_mut() {
-                    members.insert((*what).to_owned(), sum.into());
+                    members.insert((*unit).to_owned(), sum.into());
                 }
             }
-            let write = ConditionalWrite {
-                expected_version: over,
-                ..ConditionalWrite::new(key, &value, self.account())
-            };
+            let write =
+                ConditionalWrite { expected_version, ..ConditionalWrite::new(key, &value, self.account()) };
             if with_store_timeout(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write))
                 .await?
             {
@@ -257,11 +255,11 @@ impl<'s> BudgetAccount<'s> {
         Err(StoreError::Unavailable("the budget was changed by too many writers; try again".to_owned()))
     }
 
-    fn exceeded_reason(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
+    fn exceeded_reason(&self, policy: &Policy, budget: &Budget, unit: &str, state: &SessionState) -> Reason {
         let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
         let message = match &budget.message {
             Some(template) => template.render(&CallView::new(&call, &state.redacted()), &[]).text,
-            None => format!("the budget `{}` is used up: no {what} are left", policy.id),
+            None => format!("the budget `{}` is used up: no {unit} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }
     }
@@ -292,7 +290,7 @@ pub(crate) struct BudgetReservation {
 /// The amounts that a use counts in a budget.
 fn counted(budget: &Budget, spent: BudgetAmounts) -> Vec<(&'static str, Amount)> {
     let bounded = budget.bounds.entries().into_iter().zip(spent.entries());
-    let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
+    let counted = bounded.filter_map(|((unit, bound), (_, amount))| Some((unit, bound.and(amount)?)));
     counted.filter(|(_, amount)| *amount > Amount::ZERO).collect()
 }
 
@@ -318,21 +316,21 @@ pub(crate) fn model_usage(usage: &Usage) -> BudgetAmounts {
 /// The first bound that is reached.
 fn exceeded(budget: &Budget, used: &[(&'static str, Amount)]) -> Option<&'static str> {
     let bounds = budget.bounds.entries();
-    let reached = |(what, bound): &(&'static str, Option<Amount>)| {
-        let used = used.iter().find(|(name, _)| name == what).map(|(_, used)| *used);
+    let reached = |(unit, bound): &(&'static str, Option<Amount>)| {
+        let used = used.iter().find(|(name, _)| name == unit).map(|(_, used)| *used);
         bound.zip(used).is_some_and(|(bound, used)| used >= bound)
     };
-    bounds.iter().find(|bound| reached(bound)).map(|(what, _)| *what)
+    bounds.iter().find(|bound| reached(bound)).map(|(unit, _)| *unit)
 }
 
-fn of_run(reference: PolicyRef, policy: &Policy, what: &str) -> String {
-    format!("budget/{}/{}/{what}", reference.layer(), policy.id)
+fn of_run(reference: PolicyRef, policy: &Policy, unit: &str) -> String {
+    format!("budget/{}/{}/{unit}", reference.layer(), policy.id)
 }
 
 fn key(reference: PolicyRef, policy: &Policy, owner: &Value) -> String {
     json::canonical_text(&json!([reference.layer(), policy.id, owner]))
 }
 
-fn amount(value: &Value, what: &str) -> Amount {
-    value.get(what).and_then(Value::as_u64).map(Amount::from_millionths).unwrap_or_default()
+fn amount(value: &Value, unit: &str) -> Amount {
+    value.get(unit).and_then(Value::as_u64).map(Amount::from_millionths).unwrap_or_default()
 }

@@ -81,7 +81,7 @@ impl<'c> CallAttempt<'c> {
 
     /// The journals of the scripts of a policy.
     pub(super) fn journals_of(&self, by: PolicyHandle<'_>) -> impl Iterator<Item = &Value> {
-        let of = move |kept: &&ScriptJournal| kept.layer == by.layer() && kept.policy == by.policy.id;
-        self.journals.iter().filter(of).map(|kept| &kept.journal)
+        let of = move |saved: &&ScriptJournal| saved.layer == by.layer() && saved.policy == by.policy.id;
+        self.journals.iter().filter(of).map(|saved| &saved.journal)
     }
 }

@@ -118,16 +118,16 @@ impl<'h> HookRunner<'h> {
     pub(crate) async fn before(&self, call: ToolCall) -> HookedCall {
         let mut hooked = HookedCall::untouched(call);
         for hook in self.all {
-            let said = match self.concerns(hook, &hooked.call) {
+            let action = match self.concerns(hook, &hooked.call) {
                 Some(false) => continue,
                 Some(true) => {
-                    let said = catch_panic(async { hook.before(&self.seen(&hooked.call)).await }).await;
-                    said.map_err(|_| self.failed(hook, "before", PANICKED)).ok()
+                    let result = catch_panic(async { hook.before(&self.seen(&hooked.call)).await }).await;
+                    result.map_err(|_| self.failed(hook, "before", PANICKED)).ok()
                 }
                 None => None,
             };
             let by = || hook.id().to_owned();
-            let verdict = match said {
+            let verdict = match action {
                 Some(BeforeAction::Continue) => continue,
                 Some(BeforeAction::Edit(input)) => {
                     hooked.requested.get_or_insert_with(|| hooked.call.clone());
@@ -163,9 +163,9 @@ impl<'h> HookRunner<'h> {
         mut outcome: Outcome,
         redact: impl Fn(&mut Outcome),
     ) -> Outcome {
-        let concerned: Vec<&Arc<dyn Middleware>> =
+        let matching: Vec<&Arc<dyn Middleware>> =
             self.all.iter().rev().filter(|hook| self.concerns(hook, call) == Some(true)).collect();
-        for hook in &concerned {
+        for hook in &matching {
             if outcome.outcome != OutcomeKind::Failed {
                 break;
             }
@@ -194,7 +194,7 @@ impl<'h> HookRunner<'h> {
         let HookCall { descriptor, run, .. } = self.seen(call);
         let duration = Duration::from_micros(outcome.duration_us);
         let end = ToolCallEnd { outcome: &outcome, descriptor, run, duration };
-        for hook in &concerned {
+        for hook in &matching {
             if catch_panic(async { hook.after(&end).await }).await.is_err() {
                 self.failed(hook, "after", PANICKED);
             }

@@ -103,19 +103,19 @@ impl EngineServices {
         )))
     }
 
-    /// Replaces the version `over` of a session's record. Returns whether that was still the present one. If the caller's share is used
-    /// up, its session that was written longest ago is evicted.
+    /// Replaces the version `expected_version` of a session's record. Returns whether that was still the present one. If the caller's
+    /// share is used up, its session that was written longest ago is evicted.
     async fn write_session(
         &self,
         conversation: &str,
         account: Account,
         state: &SessionState,
-        over: Option<u64>,
+        expected_version: Option<u64>,
     ) -> Result<bool, StoreError> {
         let value = state.to_json();
         let key = RecordKey { space: space::SESSIONS, key: conversation };
         let write = ConditionalWrite {
-            expected_version: over,
+            expected_version,
             when_full: OnQuotaExceeded::EvictOldest,
             ..ConditionalWrite::new(key, &value, account)
         };

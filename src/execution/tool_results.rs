@@ -19,19 +19,19 @@ impl ToolResultFormatter {
 
     /// The tool result of an outcome. `None` if the call is suspended. If the host's own formatting panics, the plain result is used.
     pub(crate) fn result(&self, outcome: &Outcome) -> Option<ResultPart> {
-        let (plain, settled) = plain(outcome)?;
+        let (plain, status) = plain(outcome)?;
         let shape = |shape: &Arc<Shape>| catch_unwind(AssertUnwindSafe(|| shape(outcome))).ok().flatten();
-        let shaped = self.0.as_ref().filter(|_| settled == ResultStatus::Output).and_then(shape);
+        let shaped = self.0.as_ref().filter(|_| status == ResultStatus::Output).and_then(shape);
         let output = match (&outcome.approved, shaped.unwrap_or(plain)) {
             (Some(approved), output) if approved.edited => with_note(&outcome.input.to_string(), output),
             (_, output) => output,
         };
-        Some(ResultPart { call_id: outcome.id.clone(), name: outcome.tool.clone(), output, status: settled })
+        Some(ResultPart { call_id: outcome.id.clone(), name: outcome.tool.clone(), output, status })
     }
 }
 
 fn plain(outcome: &Outcome) -> Option<(ResultOutput, ResultStatus)> {
-    let said = || outcome.error.clone().unwrap_or_else(|| outcome.reason.message.clone());
+    let error_text = || outcome.error.clone().unwrap_or_else(|| outcome.reason.message.clone());
     let output = || ResultOutput::from_value(outcome.output.clone().unwrap_or_default());
     Some(match outcome.outcome {
         OutcomeKind::Suspended => return None,
@@ -42,7 +42,7 @@ fn plain(outcome: &Outcome) -> Option<(ResultOutput, ResultStatus)> {
             (denied_output(Some(&outcome.reason.message)), ResultStatus::Denied)
         }
         OutcomeKind::Invalid | OutcomeKind::Aborted | OutcomeKind::Failed | OutcomeKind::Indeterminate => {
-            (ResultOutput::Text(said()), ResultStatus::Error)
+            (ResultOutput::Text(error_text()), ResultStatus::Error)
         }
     })
 }

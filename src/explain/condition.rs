@@ -177,13 +177,13 @@ impl ConditionExplainer<'_> {
             found,
             count,
             misfit,
-            operators: test.operators.iter().map(|asked| self.explain_operator(asked)).collect(),
+            operators: test.operators.iter().map(|operator| self.explain_operator(operator)).collect(),
             root: test.root,
         }
     }
 
-    fn explain_operator(&self, asked: &ExaminedOperator<'_>) -> TestOperator {
-        let operand = match (asked.operand_path, &asked.operand) {
+    fn explain_operator(&self, operator: &ExaminedOperator<'_>) -> TestOperator {
+        let operand = match (operator.operand_path, &operator.operand) {
             (Some((_, root)), ExaminedOperand::Single(node)) => self.redactor.value(root, *node),
             (Some((_, root)), ExaminedOperand::Several(nodes)) => {
                 truncate_value(nodes.iter().map(|node| self.redactor.value(root, *node)).collect())
@@ -191,12 +191,12 @@ impl ConditionExplainer<'_> {
             (_, compared) => compared.to_value().map(truncate_value).unwrap_or_default(),
         };
         TestOperator {
-            key: asked.key,
+            key: operator.key,
             operand,
-            operand_path: asked.operand_path.map(|(path, _)| path.to_owned()),
-            truth: asked.truth.as_ref().map(TruthValue::from),
-            at: self.locate(asked.span),
-            operand_root: asked.operand_path.map(|(_, root)| root),
+            operand_path: operator.operand_path.map(|(path, _)| path.to_owned()),
+            truth: operator.truth.as_ref().map(TruthValue::from),
+            at: self.locate(operator.span),
+            operand_root: operator.operand_path.map(|(_, root)| root),
         }
     }
 }
@@ -220,9 +220,9 @@ impl ExplainedCondition {
             (_, TruthValue::Yes | TruthValue::No) => false,
             (_, TruthValue::Absent | TruthValue::Undecided) => true,
         };
-        let says_so =
+        let is_decisive =
             |part: &&ExplainedCondition| self.form == ConditionForm::Not || part.truth == self.truth;
-        let parts = self.parts.iter().filter(says_so);
+        let parts = self.parts.iter().filter(is_decisive);
         let parts: Vec<&ExplainedCondition> = if by_one { parts.take(1).collect() } else { parts.collect() };
         for part in parts {
             part.collect_decisive_parts(found);

@@ -48,8 +48,8 @@ impl Explainer {
 
     /// The explanation of the last decided call, so far.
     pub(crate) fn last_decision(&self) -> Option<Explanation> {
-        let mut heard = self.lock();
-        let draft = heard.open.pop()?;
+        let mut state = self.lock();
+        let draft = state.open.pop()?;
         draft.finish(None, self.sources.as_ref())
     }
 
@@ -60,22 +60,22 @@ impl Explainer {
 
 impl EventListener for Explainer {
     fn on_event(&self, event: &Event<'_>) {
-        let mut heard = self.lock();
+        let mut state = self.lock();
         match event {
-            Event::DecisionStarted(deciding) => heard.begin_decision(deciding, self.call_id.as_deref()),
-            Event::PolicyEvaluated(asking) => heard.add_evaluation(asking, self.sources.as_ref()),
-            Event::Decided(decision) => heard.decided(decision),
-            Event::LimitChecked(limit) => heard.add_limit(limit),
+            Event::DecisionStarted(deciding) => state.begin_decision(deciding, self.call_id.as_deref()),
+            Event::PolicyEvaluated(evaluation) => state.add_evaluation(evaluation, self.sources.as_ref()),
+            Event::Decided(decision) => state.decided(decision),
+            Event::LimitChecked(limit) => state.add_limit(limit),
             Event::ExecutionStarted(call) => {
-                if let Some(draft) = heard.open.iter_mut().find(|draft| draft.has_id(&call.id)) {
+                if let Some(draft) = state.open.iter_mut().find(|draft| draft.has_id(&call.id)) {
                     draft.start_execution();
                 }
             }
             // The handling of errors is part of later events.
             Event::ErrorMatched(_) => {}
             Event::Ended(outcome) => {
-                let explanation = heard.finish(outcome, self.sources.as_ref());
-                heard.done.extend(explanation);
+                let explanation = state.finish(outcome, self.sources.as_ref());
+                state.done.extend(explanation);
             }
         }
     }
@@ -86,9 +86,9 @@ impl ExplainerState {
         // A decision while a call runs is one on a nested call.
         let running = self.open.iter().position(ExplanationBuilder::is_running);
         let known = self.open.iter().position(|draft| draft.is_call(deciding.view.call));
-        if let Some(place) = running.or(known) {
-            self.deciding = Some(place);
-            if let Some(draft) = self.open.get_mut(place) {
+        if let Some(index) = running.or(known) {
+            self.deciding = Some(index);
+            if let Some(draft) = self.open.get_mut(index) {
                 draft.begin_decision(deciding);
             }
             return;
@@ -103,22 +103,22 @@ impl ExplainerState {
         self.deciding = Some(self.open.len() - 1);
     }
 
-    fn add_evaluation(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
-        let draft = match asking.phase {
+    fn add_evaluation(&mut self, evaluation: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
+        let draft = match evaluation.phase {
             Some(Phase::Normalise | Phase::Gate | Phase::Execute) => {
-                self.deciding.and_then(|place| self.open.get_mut(place))
+                self.deciding.and_then(|index| self.open.get_mut(index))
             }
-            Some(Phase::Settle) => self.open.iter_mut().find(|draft| draft.has_id(&asking.view.call.id)),
+            Some(Phase::Settle) => self.open.iter_mut().find(|draft| draft.has_id(&evaluation.view.call.id)),
             // Budgets are evaluated just before a call runs.
             None => self.open.first_mut(),
         };
         if let Some(draft) = draft {
-            draft.add_evaluation(asking, sources);
+            draft.add_evaluation(evaluation, sources);
         }
     }
 
     fn decided(&mut self, decision: &Decision<'_>) {
-        if let Some(draft) = self.deciding.and_then(|place| self.open.get_mut(place)) {
+        if let Some(draft) = self.deciding.and_then(|index| self.open.get_mut(index)) {
             draft.set_decision(decision);
         }
     }
@@ -131,8 +131,8 @@ impl ExplainerState {
 
     /// Outcomes arrive in the order of their calls, even if ids repeat.
     fn finish(&mut self, outcome: &Outcome, sources: Option<&SourceMap>) -> Option<Explanation> {
-        let place = self.open.iter().position(|draft| draft.has_id(&outcome.id))?;
-        let draft = self.open.remove(place);
+        let index = self.open.iter().position(|draft| draft.has_id(&outcome.id))?;
+        let draft = self.open.remove(index);
         self.deciding = None;
         draft.finish(Some(outcome), sources)
     }

@@ -103,15 +103,17 @@ impl ExplanationBuilder {
         self.decisions.push(DraftDecision { steps: Vec::new(), effect: Effect::Run, reason: None, input });
     }
 
-    pub(super) fn add_evaluation(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
+    pub(super) fn add_evaluation(&mut self, evaluation: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
         if !self.is_wanted {
             return;
         }
-        let step = PolicyStep::from_evaluation(asking, &self.layers, sources);
-        let enforced = asking.policy.mode != Mode::Shadow;
-        if !matches!(asking.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
-            if let (PolicyKind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
-                self.redactions.push((asking.layer, asking.index));
+        let step = PolicyStep::from_evaluation(evaluation, &self.layers, sources);
+        let enforced = evaluation.policy.mode != Mode::Shadow;
+        if !matches!(evaluation.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
+            if let (PolicyKind::Redact(_), Some(_), true) =
+                (&evaluation.policy.kind, evaluation.verdict, enforced)
+            {
+                self.redactions.push((evaluation.layer, evaluation.index));
             }
             // Budgets may be evaluated more than once for a call.
             self.later_steps.retain(|known| known.phase.is_some() || known.policy_index != step.policy_index);
@@ -119,9 +121,10 @@ impl ExplanationBuilder {
             return;
         }
         let Some(decided) = self.decisions.last_mut() else { return };
-        if let (Some(Phase::Normalise), Some(change), true) = (asking.phase, asking.change, enforced) {
-            let veil = ExplanationRedactor::of(&self.layers, asking.view);
-            decided.input = veil.document(Root::Input, change.after);
+        if let (Some(Phase::Normalise), Some(change), true) = (evaluation.phase, evaluation.change, enforced)
+        {
+            let redactor = ExplanationRedactor::of(&self.layers, evaluation.view);
+            decided.input = redactor.document(Root::Input, change.after);
         }
         decided.steps.push(step);
     }
@@ -133,26 +136,26 @@ impl ExplanationBuilder {
         }
     }
 
-    pub(super) fn add_limit(&mut self, asked: &LimitChecked<'_>) {
-        let Some(limit) = asked.policy.kind.as_limit() else { return };
-        let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
-        let taken = ExplainedLimit {
+    pub(super) fn add_limit(&mut self, event: &LimitChecked<'_>) {
+        let Some(limit) = event.policy.kind.as_limit() else { return };
+        let retry_after = event.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
+        let usage = ExplainedLimit {
             limit: limit.description.clone(),
-            cost: amount_to_json(asked.cost),
-            enough: asked.is_enough,
-            taken: asked.is_enough,
-            left: asked.left.map(amount_to_json),
+            cost: amount_to_json(event.cost),
+            enough: event.is_enough,
+            taken: event.is_enough,
+            left: event.left.map(amount_to_json),
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
         };
         let decision = self.decisions.len().saturating_sub(1);
-        let asked = LimitCheck {
+        let check = LimitCheck {
             decision,
-            layer: asked.layer,
-            policy: asked.policy.id.clone(),
-            is_joint: limit.counted == CountedCalls::Executions && asked.policy.mode != Mode::Shadow,
-            usage: taken,
+            layer: event.layer,
+            policy: event.policy.id.clone(),
+            is_joint: limit.counted == CountedCalls::Executions && event.policy.mode != Mode::Shadow,
+            usage,
         };
-        self.limits.push(asked);
+        self.limits.push(check);
     }
 
     /// Completes the explanation. Without an outcome, it explains the decision only. Returns `None` if the call is not to be explained.
@@ -182,10 +185,10 @@ impl ExplanationBuilder {
             steps: main.steps,
             again: again.into_iter().filter_map(DraftDecision::into_nested_call).collect(),
             attempts: outcome.and_then(|outcome| outcome.attempts),
-            off: self.layers.iter().flat_map(|chains| chains.disabled_ids().iter().cloned()).collect(),
+            off: self.layers.iter().flat_map(|policies| policies.disabled_ids().iter().cloned()).collect(),
             revision: match outcome {
                 Some(outcome) => outcome.revision.clone(),
-                None => self.layers.iter().map(|chains| chains.revision()).collect::<Vec<_>>().join("+"),
+                None => self.layers.iter().map(|policies| policies.revision()).collect::<Vec<_>>().join("+"),
             },
             call: self.call,
         };
@@ -205,16 +208,16 @@ impl ExplanationBuilder {
 
     fn apply_limits(&mut self) {
         let limits = std::mem::take(&mut self.limits);
-        for LimitCheck { decision, layer, policy, is_joint, usage: mut taken } in
+        for LimitCheck { decision, layer, policy, is_joint, mut usage } in
             limits.iter().map(LimitCheck::clone)
         {
             let refused =
                 |other: &LimitCheck| other.decision == decision && other.is_joint && !other.usage.enough;
-            taken.taken &= !(is_joint && limits.iter().any(refused));
+            usage.taken &= !(is_joint && limits.iter().any(refused));
             let decided = self.decisions.get_mut(decision);
             let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
             if let Some(step) = steps.find(|step| step.layer == layer && step.policy == policy) {
-                step.limit = Some(taken);
+                step.limit = Some(usage);
             }
         }
     }
@@ -263,8 +266,8 @@ fn unmatched_layers(explanation: &Explanation, layers: &Layers) -> Vec<Unmatched
             && step.verdict.is_some()
             && matches!(step.kind, "allow" | "approval" | "respond")
     };
-    let unlifted = (0u32..).zip(layers).filter_map(|(layer, chains)| {
-        let says = match chains.defaults().unmatched {
+    let unlifted = (0u32..).zip(layers).filter_map(|(layer, policies)| {
+        let says = match policies.defaults().unmatched {
             Unmatched::Allow => return None,
             Unmatched::Approval => "approval",
             Unmatched::Deny => "deny",

@@ -14,15 +14,21 @@ use crate::middleware::{PolicyKind, Redact};
 impl Explanation {
     /// Adds the policies that were not evaluated: policies of the run, and all policies if the session is halted.
     pub(super) fn add_unevaluated(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
-        for (layer, chains) in (0u32..).zip(layers) {
-            for (index, policy) in (0u32..).zip(chains.policies()) {
-                let place = (layer, index);
-                if self.steps.iter().any(|step| step.policy_index == place) {
+        for (layer, policies) in (0u32..).zip(layers) {
+            for (index, policy) in (0u32..).zip(policies.policies()) {
+                let policy_index = (layer, index);
+                if self.steps.iter().any(|step| step.policy_index == policy_index) {
                     continue;
                 }
                 let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
                 let phase = phases.into_iter().find(|phase| policy.kind.is_active_in(*phase));
-                self.steps.push(PolicyStep::not_evaluated(policy, place, phase, SkipReason::NotRun, sources));
+                self.steps.push(PolicyStep::not_evaluated(
+                    policy,
+                    policy_index,
+                    phase,
+                    SkipReason::NotRun,
+                    sources,
+                ));
             }
         }
     }
@@ -43,14 +49,15 @@ impl Explanation {
     pub(super) fn mark_decisive(&mut self) {
         let Some(policy) = &self.reason.policy else { return };
         let of_policy = |step: &PolicyStep| step.policy == *policy && !step.shadow;
-        let says = |step: &PolicyStep| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
+        let has_non_pass_verdict =
+            |step: &PolicyStep| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
         let acts = |step: &PolicyStep| of_policy(step) && step.verdict.is_some();
-        let kinds: [&dyn Fn(&PolicyStep) -> bool; 3] = [&says, &acts, &of_policy];
+        let kinds: [&dyn Fn(&PolicyStep) -> bool; 3] = [&has_non_pass_verdict, &acts, &of_policy];
         // A nested call of a script may have been the one that was stopped.
         let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
         let mut steps: Vec<&mut PolicyStep> = self.steps.iter_mut().chain(again).collect();
-        let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
-        if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
+        let position = kinds.iter().find_map(|matches| steps.iter().position(|step| matches(step)));
+        if let Some(step) = position.and_then(|position| steps.get_mut(position)) {
             step.decisive = true;
             self.at.clone_from(&step.at);
         }
@@ -60,7 +67,7 @@ impl Explanation {
     pub(super) fn apply_late_redactions(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
         let redacts: Vec<&Redact> = redactions
             .iter()
-            .filter_map(|(layer, place)| match &layers.get(*layer as usize)?.policy(*place)?.kind {
+            .filter_map(|(layer, index)| match &layers.get(*layer as usize)?.policy(*index)?.kind {
                 PolicyKind::Redact(redact) => Some(redact),
                 _ => None,
             })

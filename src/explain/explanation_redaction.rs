@@ -33,9 +33,9 @@ impl<'v> ExplanationRedactor<'v> {
     /// Creates the redactor from the policies that redact this call now, or may do so once it has a result.
     pub(super) fn of(layers: &'v Layers, view: CallView<'v>) -> Self {
         let server = view.call.server.as_deref().unwrap_or("");
-        let policies = layers.iter().flat_map(|chains| chains.policies());
-        let fitting = policies.filter(|policy| policy.matcher.matches_tool(server, &view.call.tool));
-        let redactions: Vec<_> = fitting.filter_map(|policy| applicable_redaction(policy, &view)).collect();
+        let policies = layers.iter().flat_map(|policies| policies.policies());
+        let matching = policies.filter(|policy| policy.matcher.matches_tool(server, &view.call.tool));
+        let redactions: Vec<_> = matching.filter_map(|policy| applicable_redaction(policy, &view)).collect();
         let mut masks = view.session.masks().clone();
         if redactions.iter().any(|redact| redact.input) {
             let mut redacted = view.input.clone();
@@ -167,7 +167,7 @@ fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
     examined.visit(&mut |part| {
         reads |= match &part.form {
             ExaminedForm::Test(test) => {
-                let operands = test.operators.iter().filter_map(|asked| asked.operand_path);
+                let operands = test.operators.iter().filter_map(|operator| operator.operand_path);
                 test.root.is_settle_only() || operands.into_iter().any(|(_, root)| root.is_settle_only())
             }
             ExaminedForm::Expr(_) => true,
@@ -186,8 +186,8 @@ pub(super) fn truncate_value(value: Value) -> Value {
             if bytes <= MAX_VALUE_BYTES {
                 return value;
             }
-            let what = json::JsonType::from_value(&value).with_article();
-            Value::from(format!("[{what} of {bytes} bytes]"))
+            let json_type = json::JsonType::from_value(&value).with_article();
+            Value::from(format!("[{json_type} of {bytes} bytes]"))
         }
         scalar => scalar,
     }

@@ -21,12 +21,12 @@ const MAX_VALUES: usize = 5;
 /// Explains the result of a condition by its deciding tests, with the values on both sides.
 pub(super) fn explain_condition(condition: &ExplainedCondition) -> String {
     let deciding = condition.decisive_parts();
-    let told = deciding.iter().take(MAX_REASONS).map(|leaf| explain_leaf(leaf, condition.truth));
-    let mut told: Vec<String> = told.collect();
+    let reasons = deciding.iter().take(MAX_REASONS).map(|leaf| explain_leaf(leaf, condition.truth));
+    let mut reasons: Vec<String> = reasons.collect();
     if let Some(more @ 1..) = deciding.len().checked_sub(MAX_REASONS) {
-        told.push(format!("and {more} more"));
+        reasons.push(format!("and {more} more"));
     }
-    told.join("; ")
+    reasons.join("; ")
 }
 
 fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
@@ -47,13 +47,13 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
 
 fn explain_test(test: &ConditionTest, truth: TruthValue) -> String {
     let path = &test.path;
-    let asked = || test.operators.iter().filter(|operator| operator.key != "exists");
+    let operators = || test.operators.iter().filter(|operator| operator.key != "exists");
     match (truth, test.found.as_slice()) {
         (TruthValue::Absent, []) => format!("`{path}` is absent, which counts as matching (`absent: match`)"),
         (_, []) => format!("`{path}` is absent"),
-        _ if asked().next().is_none() => format!("`{path}` is present"),
+        _ if operators().next().is_none() => format!("`{path}` is present"),
         (TruthValue::Absent, _) => {
-            match asked().find(|operator| operator.truth == Some(TruthValue::Absent)) {
+            match operators().find(|operator| operator.truth == Some(TruthValue::Absent)) {
                 Some(TestOperator { operand_path: Some(operand), .. }) => {
                     format!(
                         "`{operand}`, which `{path}` is compared with, is absent, which counts as matching"
@@ -70,27 +70,27 @@ fn explain_test(test: &ConditionTest, truth: TruthValue) -> String {
 /// The operators with this result.
 fn operators_with_result(test: &ConditionTest, truth: TruthValue) -> String {
     let all = || test.operators.iter().filter(|operator| operator.key != "exists");
-    let says = |operator: &&TestOperator| operator.truth.is_none_or(|said| said == truth);
-    let mut told: Vec<String> = all().filter(says).map(format_operator).collect();
-    if told.is_empty() {
-        told = all().map(format_operator).collect();
+    let has_result = |operator: &&TestOperator| operator.truth.is_none_or(|result| result == truth);
+    let mut operators: Vec<String> = all().filter(has_result).map(format_operator).collect();
+    if operators.is_empty() {
+        operators = all().map(format_operator).collect();
     }
-    told.join(" and ")
+    operators.join(" and ")
 }
 
-fn explain_value(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthValue) -> String {
+fn explain_value(subject: &str, found: &FoundValue, test: &ConditionTest, truth: TruthValue) -> String {
     let value = format_value(&found.value);
     let absent = |operator: &&TestOperator| operator.operand_path.is_some() && operator.operand.is_null();
     if let Some(TestOperator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
         && truth == TruthValue::No
     {
-        return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
+        return format!("{subject} is {value}, and `{path}`, which `{key}` compares it with, is absent");
     }
     // `each: none` inverts the result of the operators.
     let holds = (truth == TruthValue::Yes) != (test.each == "none");
     match holds {
-        true => format!("{what} is {value}: {}", operators_with_result(test, truth)),
-        false => format!("{what} is {value}, not {}", operators_with_result(test, truth)),
+        true => format!("{subject} is {value}: {}", operators_with_result(test, truth)),
+        false => format!("{subject} is {value}, not {}", operators_with_result(test, truth)),
     }
 }
 
@@ -99,7 +99,7 @@ fn explain_values(test: &ConditionTest, truth: TruthValue, found: &[FoundValue])
     let one = |truth: TruthValue| {
         found.iter().find(|found| found.truth == truth).map(|found| format_value(&found.value))
     };
-    let asked = operators_with_result(test, truth);
+    let operators = operators_with_result(test, truth);
     let mut listed: Vec<String> =
         found.iter().take(MAX_VALUES).map(|found| format_value(&found.value)).collect();
     if test.count > listed.len() {
@@ -108,13 +108,13 @@ fn explain_values(test: &ConditionTest, truth: TruthValue, found: &[FoundValue])
     let listed = listed.join(", ");
     match (test.each, truth) {
         ("any", TruthValue::Yes) | ("none", TruthValue::No) => {
-            format!("a value of `{path}` is {}: {asked}", one(TruthValue::Yes).unwrap_or_default())
+            format!("a value of `{path}` is {}: {operators}", one(TruthValue::Yes).unwrap_or_default())
         }
         ("every", TruthValue::No) => {
-            format!("a value of `{path}` is {}, not {asked}", one(TruthValue::No).unwrap_or_default())
+            format!("a value of `{path}` is {}, not {operators}", one(TruthValue::No).unwrap_or_default())
         }
-        ("every", _) => format!("every value of `{path}` is {asked}: {listed}"),
-        _ => format!("no value of `{path}` is {asked}: {listed}"),
+        ("every", _) => format!("every value of `{path}` is {operators}: {listed}"),
+        _ => format!("no value of `{path}` is {operators}: {listed}"),
     }
 }
 
@@ -207,7 +207,7 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
         Some(problem) => format!("{text}: {problem}"),
         None => text.to_owned(),
     };
-    let places = match step.changes.len() {
+    let values = match step.changes.len() {
         1 => "1 value".to_owned(),
         many => format!("{many} values"),
     };
@@ -215,7 +215,7 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
         ("transform", Verdict::Deny) if undecided => "stops the call",
         ("transform", Verdict::Deny) => return because("can't be applied"),
         ("transform", Verdict::Rewrite) if step.problem.is_some() => return because("withholds the result"),
-        ("transform", Verdict::Rewrite) => return format!("changes {places}"),
+        ("transform", Verdict::Rewrite) => return format!("changes {values}"),
         ("transform", _) => "changes nothing",
         ("validate", Verdict::Pass) => "finds the arguments valid",
         ("validate", _) => return because("finds the arguments invalid"),
@@ -234,7 +234,7 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
         }
         ("recover", _) => "turns the error into a message for the model",
         ("redact", _) if step.changes.is_empty() => "redacts what it finds",
-        ("redact", _) => return format!("redacts {places}"),
+        ("redact", _) => return format!("redacts {values}"),
         ("label", _) if undecided => "makes its labels unknown",
         ("label", _) => "labels the session",
         ("fact", _) if undecided => "makes its fact unknown",

@@ -164,31 +164,38 @@ impl PolicyStep {
 
     /// Creates the step of an evaluated policy.
     pub(super) fn from_evaluation(
-        asking: &PolicyEvaluated<'_>,
+        evaluation: &PolicyEvaluated<'_>,
         layers: &Layers,
         sources: Option<&SourceMap>,
     ) -> Self {
-        let place = (asking.layer, asking.index);
-        let sources = sources.filter(|_| asking.layer == 0);
-        let mut step = Self::not_evaluated(asking.policy, place, asking.phase, SkipReason::NotRun, sources);
+        let policy_index = (evaluation.layer, evaluation.index);
+        let sources = sources.filter(|_| evaluation.layer == 0);
+        let mut step = Self::not_evaluated(
+            evaluation.policy,
+            policy_index,
+            evaluation.phase,
+            SkipReason::NotRun,
+            sources,
+        );
         step.skip_reason = None;
-        step.verdict = asking.verdict;
-        let examined = match asking.status {
+        step.verdict = evaluation.verdict;
+        let examined = match evaluation.status {
             MatchStatus::Skipped(why) => {
                 step.skip_reason = Some(why);
                 return step;
             }
-            _ => asking.examine(),
+            _ => evaluation.examine(),
         };
-        let veil = ExplanationRedactor::of(layers, asking.view);
-        let telling = ConditionExplainer { redactor: &veil, sources };
-        if let MatchStatus::OtherTool = asking.status {
-            let (of, heard, patterns) = match examined.matches_tool() {
+        let redactor = ExplanationRedactor::of(layers, evaluation.view);
+        let explainer = ConditionExplainer { redactor: &redactor, sources };
+        if let MatchStatus::OtherTool = evaluation.status {
+            let (of, match_result, patterns) = match examined.matches_tool() {
                 false => ("tool", MatchResult::OtherTool, &examined.tools),
                 true => ("server", MatchResult::OtherServer, &examined.servers),
             };
-            step.heard = heard;
-            step.patterns = patterns.iter().map(|pattern| unmatched_pattern(of, pattern, &telling)).collect();
+            step.heard = match_result;
+            step.patterns =
+                patterns.iter().map(|pattern| unmatched_pattern(of, pattern, &explainer)).collect();
             return step;
         }
         step.heard = match examined.truth() {
@@ -197,12 +204,12 @@ impl PolicyStep {
             Truth::Absent => MatchResult::Absent,
             Truth::Undecided(_) => MatchResult::Undecided,
         };
-        step.condition = examined.condition.as_ref().map(|condition| telling.condition(condition));
-        step.problem = asking.problem.map(|problem| veil.text(problem));
-        step.set_gate_limit(asking, &veil);
-        if let Some(change) = asking.change {
-            let root = if asking.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
-            step.changes = value_changes(change, root, &veil);
+        step.condition = examined.condition.as_ref().map(|condition| explainer.condition(condition));
+        step.problem = evaluation.problem.map(|problem| redactor.text(problem));
+        step.set_gate_limit(evaluation, &redactor);
+        if let Some(change) = evaluation.change {
+            let root = if evaluation.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
+            step.changes = value_changes(change, root, &redactor);
         }
         step
     }
@@ -211,14 +218,14 @@ impl PolicyStep {
 impl PolicyStep {
     /// Sets the objection of a limit by which the gate phase itself stops the call: a limit of the run is exceeded, or a key or a cost is
     /// missing.
-    fn set_gate_limit(&mut self, asking: &PolicyEvaluated<'_>, veil: &ExplanationRedactor<'_>) {
-        let PolicyEvaluated { policy, layer, view, .. } = *asking;
+    fn set_gate_limit(&mut self, evaluation: &PolicyEvaluated<'_>, redactor: &ExplanationRedactor<'_>) {
+        let PolicyEvaluated { policy, layer, view, .. } = *evaluation;
         let Some(limit) = policy.kind.as_limit() else { return };
-        if !matches!(asking.verdict, Some(Verdict::Deny | Verdict::Halt)) {
+        if !matches!(evaluation.verdict, Some(Verdict::Deny | Verdict::Halt)) {
             return;
         }
         match (measure(layer, policy, limit, &view), limit.rule) {
-            (Err(why), _) => self.problem = Some(veil.text(&why)),
+            (Err(why), _) => self.problem = Some(redactor.text(&why)),
             (Ok(LimitCharge { key, cost }), LimitRule::Run(allowed)) => {
                 self.limit = Some(ExplainedLimit {
                     limit: limit.description.clone(),
@@ -247,29 +254,29 @@ pub(super) fn amount_to_json(amount: Amount) -> Value {
 fn unmatched_pattern(
     of: &'static str,
     pattern: &ExaminedPattern<'_>,
-    telling: &ConditionExplainer<'_>,
+    explainer: &ConditionExplainer<'_>,
 ) -> UnmatchedPattern {
-    let at = pattern.span.and_then(|span| telling.locate(span));
+    let at = pattern.span.and_then(|span| explainer.locate(span));
     UnmatchedPattern { of, text: pattern.text.to_owned(), at }
 }
 
 /// The differences of arguments or result, in redacted form.
-fn value_changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Vec<ValueChange> {
+fn value_changes(change: Change<'_>, root: Root, redactor: &ExplanationRedactor<'_>) -> Vec<ValueChange> {
     let Change { before, after } = change;
-    let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
+    let (hidden_before, hidden_after) = (redactor.document(root, before), redactor.document(root, after));
     // A path consists of keys, which may need redaction as values do.
     let mut masks = Masks::new();
     masks.add_changes(before, &hidden_before);
     masks.add_changes(after, &hidden_after);
     let is_withheld = [&hidden_before, &hidden_after].iter().any(|hidden| hidden.as_str() == Some(WITHHELD));
-    let shown = |document: &Value, hidden: &Value, value: Option<&Value>| {
+    let redacted_value = |document: &Value, hidden: &Value, value: Option<&Value>| {
         let Some(value) = value else { return Value::Null };
         truncate_value(
             counterpart(document, hidden, value, json::MAX_DEPTH).cloned().unwrap_or_else(|| WITHHELD.into()),
         )
     };
-    let place = format!("$.{}", root.name());
-    let found = json::differences(&place, before, after, MAX_CHANGES).into_iter();
+    let root_path = format!("$.{}", root.name());
+    let found = json::differences(&root_path, before, after, MAX_CHANGES).into_iter();
     found
         .map(|difference| ValueChange {
             how: match (difference.before, difference.after) {
@@ -278,19 +285,19 @@ fn value_changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>)
                 _ => "changed",
             },
             path: match is_withheld {
-                true => place.clone(),
-                false => masks.text(&veil.text(&difference.path)).into_owned(),
+                true => root_path.clone(),
+                false => masks.text(&redactor.text(&difference.path)).into_owned(),
             },
-            before: shown(before, &hidden_before, difference.before),
-            after: shown(after, &hidden_after, difference.after),
+            before: redacted_value(before, &hidden_before, difference.before),
+            after: redacted_value(after, &hidden_after, difference.after),
         })
         .collect()
 }
 
 /// The sort key of a step within its phase, in the order of the kernel.
-fn step_order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> StepOrder {
+fn step_order(policy: &Policy, (layer, index): (u32, u32), phase: Option<Phase>) -> StepOrder {
     match phase {
-        Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.wrapper_order(), place),
+        Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.wrapper_order(), index),
         Some(Phase::Settle) => {
             let group = match policy.kind {
                 PolicyKind::Recover(_) => 0,
@@ -300,8 +307,8 @@ fn step_order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>)
                 _ => 4,
             };
             // The settle phase processes all layers for each of its groups.
-            (group, Reverse(0), u8::try_from(layer).unwrap_or(u8::MAX), place)
+            (group, Reverse(0), u8::try_from(layer).unwrap_or(u8::MAX), index)
         }
-        _ => (layer, Reverse(0), 0, place),
+        _ => (layer, Reverse(0), 0, index),
     }
 }

@@ -132,9 +132,9 @@ impl Explanation {
     }
 
     /// What decided the call instead of a policy with this verdict.
-    fn decided_by(&self, said: Verdict) -> String {
+    fn decided_by(&self, verdict: Verdict) -> String {
         match self.decisive() {
-            Some(step) if step.verdict == Some(said) => {
+            Some(step) if step.verdict == Some(verdict) => {
                 format!("`{}` is as strict and comes first: it {}", step.policy, step.words)
             }
             Some(step) => format!("`{}` is stricter: it {}", step.policy, step.words),
@@ -165,7 +165,7 @@ impl PolicyStep {
         }
         let leaf = self.condition.as_ref()?.decisive_parts().into_iter().next()?;
         let operators = leaf.test.iter().flat_map(|test| &test.operators);
-        let says = operators.filter(|operator| operator.truth == Some(leaf.truth));
-        says.filter_map(|operator| operator.at.as_ref()).next().or(leaf.at.as_ref())
+        let decisive = operators.filter(|operator| operator.truth == Some(leaf.truth));
+        decisive.filter_map(|operator| operator.at.as_ref()).next().or(leaf.at.as_ref())
     }
 }

@@ -136,12 +136,12 @@ impl FileSandbox {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn read_referenced(&self, path: &Path) -> Result<Arc<[u8]>, ReadError> {
-        let place = self.resolve(path)?;
-        if let Some(bytes) = self.lock_cache().contents.get(&place) {
+        let resolved = self.resolve(path)?;
+        if let Some(bytes) = self.lock_cache().contents.get(&resolved) {
             return Ok(Arc::clone(bytes));
         }
         let bytes: Arc<[u8]> = self.read(path)?.into();
-        self.lock_cache().contents.insert(place, Arc::clone(&bytes));
+        self.lock_cache().contents.insert(resolved, Arc::clone(&bytes));
         Ok(bytes)
     }
 
@@ -152,14 +152,14 @@ impl FileSandbox {
     /// Opens a regular file below the directories. The open file is checked, and not the path, so that replacing the file between
     /// check and use (TOCTOU) has no effect.
     fn open(&self, path: &Path) -> Result<File, ReadError> {
-        let place = self.resolve(path)?;
+        let resolved = self.resolve(path)?;
         // Checked before opening, too: merely opening a device may have side effects.
-        check_kind(&fs::symlink_metadata(&place)?)?;
-        let file = open_nonblocking(&place)?;
+        check_kind(&fs::symlink_metadata(&resolved)?)?;
+        let file = open_nonblocking(&resolved)?;
         let opened = file.metadata()?;
         check_kind(&opened)?;
         let is_still_there =
-            self.resolve(path)? == place && is_same_file(&opened, &fs::symlink_metadata(&place)?);
+            self.resolve(path)? == resolved && is_same_file(&opened, &fs::symlink_metadata(&resolved)?);
         if is_still_there { Ok(file) } else { Err(ReadError::Unreadable(ErrorKind::Interrupted)) }
     }
 }

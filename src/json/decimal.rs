@@ -117,18 +117,18 @@ impl<'a> Decimal<'a> {
             Magnitude::Huge { negative: false, .. } => return Some(u64::MAX),
         };
         let mut scaled: u64 = 0;
-        let mut taken: i64 = 0;
+        let mut consumed: i64 = 0;
         for digit in self.digits().bytes() {
-            if taken >= places {
+            if consumed >= places {
                 // Digits do not end in zero, so there is a remainder.
                 return Some(scaled.saturating_add(1));
             }
             scaled = scaled.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')));
-            taken += 1;
+            consumed += 1;
         }
-        while taken < places && scaled < u64::MAX {
+        while consumed < places && scaled < u64::MAX {
             scaled = scaled.saturating_mul(10);
-            taken += 1;
+            consumed += 1;
         }
         Some(scaled)
     }

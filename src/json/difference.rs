@@ -45,8 +45,8 @@ impl<'a> DifferenceCollector<'a> {
             }
             (Some(Value::Array(before)), Some(Value::Array(after))) if depth > 0 => {
                 for index in 0..before.len().max(after.len()) {
-                    let place = format!("{path}[{index}]");
-                    self.compare(&place, before.get(index), after.get(index), depth - 1);
+                    let item_path = format!("{path}[{index}]");
+                    self.compare(&item_path, before.get(index), after.get(index), depth - 1);
                 }
             }
             (before, after) => self.list.push(Difference { path: path.to_owned(), before, after }),

@@ -67,15 +67,15 @@ impl Number {
         }
         let digits = digits.trim_start_matches('0');
         let sign = if negative && !digits.is_empty() { "-" } else { "" };
-        let places = usize::try_from(exponent.unsigned_abs()).unwrap_or(usize::MAX);
-        let is_short = digits.len().saturating_add(places) <= LONGEST;
+        let zeros = usize::try_from(exponent.unsigned_abs()).unwrap_or(usize::MAX);
+        let is_short = digits.len().saturating_add(zeros) <= LONGEST;
         let text = match exponent {
             _ if digits.is_empty() => "0".to_owned(),
             0 => format!("{sign}{digits}"),
-            1.. if is_short => format!("{sign}{digits}{}", "0".repeat(places)),
+            1.. if is_short => format!("{sign}{digits}{}", "0".repeat(zeros)),
             ..0 if is_short => {
-                let padded = format!("{digits:0>width$}", width = places + 1);
-                let (whole, fraction) = padded.split_at_checked(padded.len() - places)?;
+                let padded = format!("{digits:0>width$}", width = zeros + 1);
+                let (whole, fraction) = padded.split_at_checked(padded.len() - zeros)?;
                 format!("{sign}{whole}.{fraction}")
             }
             _ => format!("{sign}{digits}e{exponent}"),

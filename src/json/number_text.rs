@@ -111,9 +111,9 @@ impl<'t> NumberScanner<'t> {
     }
 
     fn consume_any(&mut self, any_of: &[u8]) -> bool {
-        let takes = self.text.as_bytes().get(self.at).is_some_and(|byte| any_of.contains(byte));
-        self.at += usize::from(takes);
-        takes
+        let matches = self.text.as_bytes().get(self.at).is_some_and(|byte| any_of.contains(byte));
+        self.at += usize::from(matches);
+        matches
     }
 }
 
@@ -192,8 +192,8 @@ impl Default for DigitBuffer {
 impl DigitBuffer {
     pub(super) fn push_front(&mut self, byte: u8) {
         self.start = self.start.saturating_sub(1);
-        if let Some(place) = self.bytes.get_mut(usize::from(self.start)) {
-            *place = byte;
+        if let Some(slot) = self.bytes.get_mut(usize::from(self.start)) {
+            *slot = byte;
         }
     }
 

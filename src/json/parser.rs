@@ -174,8 +174,8 @@ impl<'t> JsonParser<'t> {
             }
             let at = self.offset;
             let key = self.string()?;
-            let place = match members.entry(key) {
-                Entry::Vacant(place) => place,
+            let entry = match members.entry(key) {
+                Entry::Vacant(entry) => entry,
                 Entry::Occupied(found) => {
                     return Err(ErrorAtOffset { kind: Kind::DuplicateKey(found.key().clone()), offset: at });
                 }
@@ -183,7 +183,7 @@ impl<'t> JsonParser<'t> {
             self.skip_space();
             self.expect(b':', "`:`")?;
             self.skip_space();
-            place.insert(self.value(depth)?);
+            entry.insert(self.value(depth)?);
             self.skip_space();
             if self.consume(b'}') {
                 return Ok(Value::Object(members));
@@ -202,13 +202,13 @@ impl<'t> JsonParser<'t> {
     }
 
     fn consume(&mut self, byte: u8) -> bool {
-        let takes = self.peek() == Some(byte);
-        self.offset += usize::from(takes);
-        takes
+        let matches = self.peek() == Some(byte);
+        self.offset += usize::from(matches);
+        matches
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), ErrorAtOffset> {
-        if self.consume(byte) { Ok(()) } else { Err(self.error(Kind::Expected(what))) }
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), ErrorAtOffset> {
+        if self.consume(byte) { Ok(()) } else { Err(self.error(Kind::Expected(expected))) }
     }
 
     /// Moves to a member or item of the value that starts here.

@@ -44,7 +44,8 @@ impl TryFrom<&Number> for serde_json::Number {
 
     fn try_from(number: &Number) -> Result<Self, InexactNumber> {
         let text = number.text();
-        let is_exact = |made: &Self| Number::try_from(made).is_ok_and(|made| made == *number);
+        let is_exact =
+            |converted: &Self| Number::try_from(converted).is_ok_and(|converted| converted == *number);
         let read = text.parse::<Self>().ok().filter(is_exact);
         let read = read.or_else(|| Self::from_f64(number.as_f64()?).filter(is_exact));
         read.ok_or_else(|| InexactNumber(text.chars().take(80).collect()))

@@ -17,39 +17,39 @@ impl OutcomeBuilder<'_> {
         kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         reason: &str,
-        shown: &RedactedCall<'_>,
+        redacted: &RedactedCall<'_>,
         view: CallView<'_>,
     ) -> ApprovalRequest {
         let call = self.subject.call;
         let Decision { approvals, question, required, unmatched, .. } = decision;
         let question = question.as_deref();
-        let asking = || {
+        let requesting = || {
             let own = question.map(|own| &own.policy);
             approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
         };
-        let relevant = self.subject.relevant(&asking().collect::<Vec<_>>(), &shown.input);
-        let lifetimes = asking().filter_map(|policy| match &policy.kind {
+        let relevant = self.subject.relevant(&requesting().collect::<Vec<_>>(), &redacted.input);
+        let lifetimes = requesting().filter_map(|policy| match &policy.kind {
             PolicyKind::Approval(approval) => approval.expires,
             _ => None,
         });
         let lifetimes = lifetimes.chain(required.iter().filter_map(|requirement| requirement.expires));
-        let policies = asking().map(|policy| policy.id.clone());
+        let policies = requesting().map(|policy| policy.id.clone());
         let others = required.iter().filter_map(|requirement| requirement.asker.permit.policy.clone());
         // If only `defaults.unmatched` requires an approval, the request is the reason.
         let message = match (approvals.as_slice(), question) {
-            (_, Some(own)) => self.hidden(&shown.text(&own.text), view),
+            (_, Some(own)) => self.hidden(&redacted.text(&own.text), view),
             ([], None) if required.is_empty() || !unmatched.is_empty() => reason.to_owned(),
             ([], None) => String::new(),
-            _ => shown.text(&approval_question(&self.subject, approvals, shown.view(view))),
+            _ => redacted.text(&approval_question(&self.subject, approvals, redacted.view(view))),
         };
-        let texts = required.iter().map(|requirement| self.hidden(&shown.text(&requirement.text), view));
+        let texts = required.iter().map(|requirement| self.hidden(&redacted.text(&requirement.text), view));
         let message: Vec<String> =
             std::iter::once(message).chain(texts).filter(|text| !text.is_empty()).collect();
         ApprovalRequest {
             approval_id: self.approval_id.to_owned(),
             tool_call_id: call.id.clone(),
             tool_name: call.tool.clone(),
-            input: shown.input.clone().into_owned(),
+            input: redacted.input.clone().into_owned(),
             message: Some(message.join(" ")),
             policies: policies.chain(others).collect(),
             expires_at: lifetimes
@@ -60,7 +60,7 @@ impl OutcomeBuilder<'_> {
             server: call.server.clone(),
             relevant,
             repeats: None,
-            card: card_texts(&self.subject, approvals, shown.view(view), |text| shown.text(text)),
+            card: card_texts(&self.subject, approvals, redacted.view(view), |text| redacted.text(text)),
             approval_token: None,
         }
     }

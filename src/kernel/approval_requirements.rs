@@ -93,8 +93,8 @@ impl Kernel<'_> {
 
     /// The comparison of principals in the policies of a layer.
     fn comparison(&self, layer: u32) -> PrincipalComparison {
-        let chains = self.layers.get(layer as usize);
-        chains.map(|chains| chains.defaults().principals).unwrap_or_default()
+        let policies = self.layers.get(layer as usize);
+        policies.map(|policies| policies.defaults().principals).unwrap_or_default()
     }
 
     /// The identity in a call's context, and what its policies read of the context: an approval is bound to
@@ -122,7 +122,7 @@ impl Kernel<'_> {
         for asker in askers {
             let layer = self.layers.get(asker.permit.layer as usize);
             let named = |policy: &&Policy| Some(&policy.id) == asker.permit.policy.as_ref();
-            let policy = layer.and_then(|chains| chains.policies().iter().find(named));
+            let policy = layer.and_then(|policies| policies.policies().iter().find(named));
             let Some(PolicyKind::Approval(approval)) = policy.map(|policy| &policy.kind) else { continue };
             if let Some(schema) = &approval.edits.schema {
                 check(schema)?;
@@ -153,21 +153,22 @@ impl CallScope<'_> {
     /// The arguments that matter most to an approver, and their parts, as JSON pointers: first those that the
     /// requesting policies read or name, then those of the other policies, then those that the tool requires.
     /// `input`: the redacted arguments.
-    pub(super) fn relevant(&self, asking: &[&Policy], input: &Value) -> Vec<String> {
-        let of_askers = asking.iter().flat_map(|policy| [&policy.template_arguments, &policy.argument_reads]);
+    pub(super) fn relevant(&self, requesting: &[&Policy], input: &Value) -> Vec<String> {
+        let of_askers =
+            requesting.iter().flat_map(|policy| [&policy.template_arguments, &policy.argument_reads]);
         let of_all = self.chains.iter().flat_map(|chain| [&chain.argument_reads, &chain.template_arguments]);
         let names: Vec<_> = of_askers.chain(of_all).collect();
-        let mut places = ArgumentPointers::new(MAX_RELEVANT);
-        names.iter().for_each(|names| places.add_named(names, input));
+        let mut pointers = ArgumentPointers::new(MAX_RELEVANT);
+        names.iter().for_each(|names| pointers.add_named(names, input));
         let schema = self.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
         schema
             .into_iter()
             .flat_map(ArgumentSchema::required_names)
-            .for_each(|name| places.add_argument(input, name));
+            .for_each(|name| pointers.add_argument(input, name));
         // An agent can add to these, but not to the ones before.
-        names.iter().for_each(|names| places.add_matched(names, input));
-        names.iter().for_each(|names| places.add_nested(names, input));
-        places.into_vec()
+        names.iter().for_each(|names| pointers.add_matched(names, input));
+        names.iter().for_each(|names| pointers.add_nested(names, input));
+        pointers.into_vec()
     }
 }
 

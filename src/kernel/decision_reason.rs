@@ -19,7 +19,7 @@ impl GateResult {
         subject: &CallScope<'_>,
         view: CallView<'_>,
     ) -> Option<Reason> {
-        let shown = RedactedCall::new(subject, view);
+        let redacted = RedactedCall::new(subject, view);
         let (code, policy, message) = match cause {
             DecisionCause::Failure(reason) => {
                 (reason.code.as_str(), reason.policy.clone(), reason.message.clone())
@@ -34,9 +34,13 @@ impl GateResult {
                 (reason_code::UNMATCHED, None, message)
             }
             DecisionCause::UsedUp(reference) => {
-                let mut reason =
-                    limit_requests::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
-                reason.message = shown.text(&reason.message);
+                let mut reason = limit_requests::refusal(
+                    subject,
+                    subject.policy(*reference)?,
+                    None,
+                    &redacted.view(view),
+                )?;
+                reason.message = redacted.text(&reason.message);
                 return Some(reason);
             }
             DecisionCause::Policy(reference, why) => {
@@ -46,15 +50,16 @@ impl GateResult {
                         reason_code::UNDECIDED,
                         format!("`{}` is undecided for this call, so it applies: {why}", policy.id),
                     ),
-                    None if self.effect == Effect::Suspend => {
-                        (reason_code::APPROVAL_REQUIRED, question(subject, &self.approvals, shown.view(view)))
-                    }
-                    None => refusal(policy, shown.view(view)),
+                    None if self.effect == Effect::Suspend => (
+                        reason_code::APPROVAL_REQUIRED,
+                        question(subject, &self.approvals, redacted.view(view)),
+                    ),
+                    None => refusal(policy, redacted.view(view)),
                 };
                 (code, Some(policy.id.clone()), message)
             }
         };
-        Some(Reason { policy, code: code.to_owned(), message: shown.text(&message) })
+        Some(Reason { policy, code: code.to_owned(), message: redacted.text(&message) })
     }
 }
 

@@ -179,7 +179,7 @@ impl Kernel<'_> {
     pub(super) fn report_run_policy(&self, by: PolicyHandle<'_>, view: CallView<'_>, truth: Option<&Truth>) {
         let PolicyHandle { reference, policy } = by;
         let acts = truth.is_none_or(|truth| *truth != Truth::No);
-        let asking = PolicyEvaluated {
+        let evaluation = PolicyEvaluated {
             policy,
             layer: reference.layer,
             index: reference.index,
@@ -190,6 +190,6 @@ impl Kernel<'_> {
             change: None,
             problem: None,
         };
-        notify(self.listener, &Event::PolicyEvaluated(asking));
+        notify(self.listener, &Event::PolicyEvaluated(evaluation));
     }
 }

@@ -56,8 +56,8 @@ impl Source {
                 (OutcomeKind::Answered, policy, reason_code::ANSWERED, message)
             }
             Self::Others(by) => {
-                let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
-                let message = format!("{who} answered in the tool's place");
+                let names = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
+                let message = format!("{names} answered in the tool's place");
                 (OutcomeKind::Answered, None, reason_code::ANSWERED, message)
             }
             Self::Cache(by, age) => {

@@ -54,10 +54,10 @@ pub(super) fn run(
     let failed = failure.is_some();
     let recorder = PhaseRecorder::new(subject.listener, Phase::Gate, trace);
     let mut result = GateResult::new(failure);
-    for (layer, (chains, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
+    for (layer, (policies, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
         for index in chain.gate.candidates(&view) {
-            let Some(policy) = chains.policy(index) else { continue };
+            let Some(policy) = policies.policy(index) else { continue };
             if failed && !concerns_failures(&policy.kind) {
                 continue;
             }
@@ -70,7 +70,7 @@ pub(super) fn run(
             permitted |= applied.is_some_and(|applied| applied.permits);
         }
         if !permitted && !failed {
-            match chains.defaults().unmatched {
+            match policies.defaults().unmatched {
                 Unmatched::Allow => {}
                 Unmatched::Approval if held.is_approved(layer, None, view.input) => result.approved = true,
                 Unmatched::Approval => {

@@ -167,10 +167,10 @@ impl<'k> Kernel<'k> {
     pub(crate) fn invalidated_by(&self, call: &ToolCall) -> Vec<PolicyHandle<'_>> {
         let subject = self.subject(call);
         let layers = (0u32..).zip(self.layers.iter().zip(&subject.chains));
-        let caches = layers.flat_map(|(layer, (chains, chain))| {
+        let caches = layers.flat_map(|(layer, (policies, chain))| {
             chain.invalidates.iter().filter_map(move |index| {
                 let reference = PolicyRef { layer, index: *index };
-                Some(PolicyHandle { reference, policy: chains.policy(*index)? })
+                Some(PolicyHandle { reference, policy: policies.policy(*index)? })
             })
         });
         caches.collect()
@@ -186,12 +186,12 @@ impl<'k> Kernel<'k> {
     ) -> Reason {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
-        let shown = RedactedCall::new(&subject, view);
+        let redacted = RedactedCall::new(&subject, view);
         let policy = by.find(self.layers);
         let reason = policy
-            .and_then(|policy| limit_requests::refusal(&subject, policy, retry_after, &shown.view(view)));
+            .and_then(|policy| limit_requests::refusal(&subject, policy, retry_after, &redacted.view(view)));
         let mut reason = reason.unwrap_or_else(Self::failure_reason);
-        reason.message = shown.text(&reason.message);
+        reason.message = redacted.text(&reason.message);
         reason
     }
 
@@ -304,10 +304,10 @@ impl<'a> CallScope<'a> {
 
     /// The policies of one phase over all layers, in order.
     fn policies<'s>(&'s self, phase: fn(&ToolPolicies) -> &[u32]) -> impl Iterator<Item = PolicyHandle<'a>> {
-        (0u32..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (chains, chain))| {
+        (0u32..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (policies, chain))| {
             phase(chain).iter().filter_map(move |index| {
                 let reference = PolicyRef { layer, index: *index };
-                Some(PolicyHandle { reference, policy: chains.policy(*index)? })
+                Some(PolicyHandle { reference, policy: policies.policy(*index)? })
             })
         })
     }

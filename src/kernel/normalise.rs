@@ -122,8 +122,8 @@ impl CallScope<'_> {
         let invalid =
             |code: &str, message: String| Some(Reason { policy: None, code: code.to_owned(), message });
         let declared = self.tool.and_then(|tool| tool.schema.as_ref());
-        let declares = |place: &[_], name: &str| {
-            declared.is_some_and(|schema| schema.as_ref().is_ok_and(|schema| schema.declares(place, name)))
+        let declares = |path: &[_], name: &str| {
+            declared.is_some_and(|schema| schema.as_ref().is_ok_and(|schema| schema.declares(path, name)))
         };
         if let Some(misread) = ArgumentNames::find_misread(reads(), input, &declares) {
             return invalid(reason_code::AMBIGUOUS_ARGUMENT, misread.to_string());
@@ -144,8 +144,8 @@ impl CallScope<'_> {
 
     /// The argument check of the layers: the strictest of them, and types if the bundle does not set one.
     fn argument_check(&self) -> ArgumentCheck {
-        let mut said = self.layers.iter().map(|layer| layer.defaults().arguments);
-        let of_bundle = said.next().flatten().unwrap_or(ArgumentCheck::Typed);
-        said.flatten().fold(of_bundle, ArgumentCheck::max)
+        let mut settings = self.layers.iter().map(|layer| layer.defaults().arguments);
+        let of_bundle = settings.next().flatten().unwrap_or(ArgumentCheck::Typed);
+        settings.flatten().fold(of_bundle, ArgumentCheck::max)
     }
 }

@@ -176,25 +176,25 @@ impl OutcomeBuilder<'_> {
     ) -> Outcome {
         let (input, (code, message, error), approval, audit) = {
             let view = self.view(&decision.input, session);
-            let shown = RedactedCall::new(&self.subject, view);
-            let message = self.masks.text(&shown.text(&self.reason.message)).into_owned();
+            let redacted = RedactedCall::new(&self.subject, view);
+            let message = self.masks.text(&redacted.text(&self.reason.message)).into_owned();
             // A request of a script or a hook may contain anything.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
             let message = if is_own { self.hidden(&message, view) } else { message };
             let code = match self.thrown {
-                true => self.masks.text(&shown.text(&self.reason.code)).into_owned(),
+                true => self.masks.text(&redacted.text(&self.reason.code)).into_owned(),
                 false => self.reason.code.clone(),
             };
             let error = self.error.as_ref();
-            let error = error.map(|error| self.masks.text(&shown.text(error)).into_owned());
+            let error = error.map(|error| self.masks.text(&redacted.text(error)).into_owned());
             let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| self.approval_request(kernel, decision, &message, &shown, view));
-            let mut audit = self.recorded(&shown, view);
-            audit.extend(self.audit(&shown, view));
+                .then(|| self.approval_request(kernel, decision, &message, &redacted, view));
+            let mut audit = self.recorded(&redacted, view);
+            audit.extend(self.audit(&redacted, view));
             if self.recorder.has_listener() {
                 self.report_rest(view);
             }
-            (shown.input.into_owned(), (code, message, error), approval, audit)
+            (redacted.input.into_owned(), (code, message, error), approval, audit)
         };
         Outcome {
             id: self.subject.call.id.clone(),
@@ -257,13 +257,13 @@ impl OutcomeBuilder<'_> {
 
     /// The audit entries of policies around the execution. They may contain arguments and results in any place,
     /// so all redactions of this call apply.
-    fn recorded(&self, shown: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
+    fn recorded(&self, redacted: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
         let redactions = self.subject.redactions(&view);
         let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
             let hidden = redactions.iter().all(|redaction| redaction.value(&mut value));
             self.masks.value(&mut value);
-            let fields = match shown.value(value) {
+            let fields = match redacted.value(value) {
                 Value::Object(fields) if hidden => fields,
                 _ => Map::from_iter([(WITHHELD.to_owned(), Value::Null)]),
             };
@@ -274,7 +274,7 @@ impl OutcomeBuilder<'_> {
 
     /// The entries of audit policies. Conditions see the real call, entries its redacted form; an undecided
     /// policy records.
-    fn audit(&self, shown: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
+    fn audit(&self, redacted: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
         let mut entries = Vec::new();
         for by in &self.policies {
             let policy = by.policy;
@@ -283,13 +283,13 @@ impl OutcomeBuilder<'_> {
             let applies = policy.kind.application(&truth, Phase::Settle).takes_part();
             self.recorder.record(*by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
             if applies && policy.mode != Mode::Shadow {
-                let fields = audit.recorded_values(shown.view(view)).map(|(path, value)| {
+                let fields = audit.recorded_values(redacted.view(view)).map(|(path, value)| {
                     let value = match (path.root(), value) {
                         // Facts of earlier calls may contain values that only this call redacts.
-                        (Root::Session, value) => shown.value(value),
+                        (Root::Session, value) => redacted.value(value),
                         // An error may repeat arguments and results.
                         (Root::Error, Value::String(error)) => {
-                            Value::from(self.masks.text(&shown.text(&error)).into_owned())
+                            Value::from(self.masks.text(&redacted.text(&error)).into_owned())
                         }
                         (_, value) => value,
                     };

@@ -113,14 +113,14 @@ impl<'h> PhaseRecorder<'h> {
         let mut reported = self.reported.borrow().clone();
         reported.sort_unstable();
         let server = subject.call.server.as_deref().unwrap_or("");
-        for (layer, chains) in (0u32..).zip(subject.layers) {
-            for (index, policy) in (0u32..).zip(chains.policies()) {
+        for (layer, policies) in (0u32..).zip(subject.layers) {
+            for (index, policy) in (0u32..).zip(policies.policies()) {
                 let reference = PolicyRef { layer, index };
                 if !policy.kind.is_active_in(self.phase) || reported.binary_search(&reference).is_ok() {
                     continue;
                 }
-                let fits = policy.matcher.matches_tool(server, &subject.call.tool);
-                let status = if fits { why(policy) } else { MatchStatus::OtherTool };
+                let matches = policy.matcher.matches_tool(server, &subject.call.tool);
+                let status = if matches { why(policy) } else { MatchStatus::OtherTool };
                 self.report(PolicyHandle { reference, policy }, view, Evaluation::skipped(status));
             }
         }

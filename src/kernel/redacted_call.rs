@@ -127,22 +127,22 @@ impl<'a> RedactedCall<'a> {
     {
         let mut redactions = subject.redactions(&view);
         redactions.retain(|redaction| redaction.input);
-        let mut shown = RedactedCall {
+        let mut redacted = RedactedCall {
             input: Cow::Borrowed(view.input),
             session: view.session.redacted(),
             redactions,
             masks: Masks::new(),
         };
-        if !shown.redactions.is_empty() {
-            let redacted = shown.value(view.input.clone());
-            shown.masks.add_changes(view.input, &redacted);
-            shown.input = Cow::Owned(redacted);
+        if !redacted.redactions.is_empty() {
+            let input = redacted.value(view.input.clone());
+            redacted.masks.add_changes(view.input, &input);
+            redacted.input = Cow::Owned(input);
         }
-        shown.masks.merge(view.session.masks());
-        if !shown.masks.is_empty() {
-            shown.masks.value(shown.input.to_mut());
+        redacted.masks.merge(view.session.masks());
+        if !redacted.masks.is_empty() {
+            redacted.masks.value(redacted.input.to_mut());
         }
-        shown
+        redacted
     }
 
     /// A value of the arguments, redacted.

@@ -16,21 +16,21 @@ impl<'k> Kernel<'k> {
     fn run_policies(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
         let call = run_as_call(context);
         let view = CallView::new(&call, session);
-        let mut concerned = Vec::new();
-        for (layer, chains) in (0u32..).zip(self.layers) {
-            for index in chains.run_policies() {
-                let Some(policy) = chains.policy(*index) else { continue };
+        let mut matching = Vec::new();
+        for (layer, policies) in (0u32..).zip(self.layers) {
+            for index in policies.run_policies() {
+                let Some(policy) = policies.policy(*index) else { continue };
                 // A condition that panics is undecided.
-                let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                let truth = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
                 let reference = PolicyRef { layer, index: *index };
                 let by = PolicyHandle { reference, policy };
-                self.report_run_policy(by, view, says.as_ref().ok());
-                if says.map_or(true, |truth| truth != Truth::No) {
-                    concerned.push((reference, policy));
+                self.report_run_policy(by, view, truth.as_ref().ok());
+                if truth.map_or(true, |truth| truth != Truth::No) {
+                    matching.push((reference, policy));
                 }
             }
         }
-        concerned
+        matching
     }
 
     /// Whether there are policies of the run.
@@ -50,8 +50,8 @@ impl<'k> Kernel<'k> {
     ) -> Vec<RunShadowEffect> {
         let call = run_as_call(context);
         // Values in prompts are redacted.
-        let session_shown = session.redacted();
-        let view = CallView::new(&call, &session_shown);
+        let redacted_session = session.redacted();
+        let view = CallView::new(&call, &redacted_session);
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
         for (reference, policy) in self.run_policies(context, session) {
             if let PolicyKind::Model(model) = &policy.kind
@@ -76,7 +76,7 @@ impl<'k> Kernel<'k> {
         config.messages = messages;
         config.tools.retain(|tool| {
             let server = tool.server.as_deref().unwrap_or("");
-            !self.layers.iter().any(|chains| is_never_called(chains, server, &tool.name))
+            !self.layers.iter().any(|policies| is_never_called(policies, server, &tool.name))
         });
         shadows
     }
@@ -102,8 +102,8 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
     ) -> (Option<Reason>, Vec<RunShadowEffect>) {
         let call = run_as_call(context);
-        let shown = session.redacted();
-        let view = CallView::new(&call, &shown);
+        let redacted_session = session.redacted();
+        let view = CallView::new(&call, &redacted_session);
         let (mut halted, mut shadows) = (None, Vec::new());
         for (_, policy) in self.run_policies(context, session) {
             let PolicyKind::Halt(halt) = &policy.kind else { continue };
@@ -137,9 +137,9 @@ fn run_as_call(context: &Value) -> ToolCall {
 }
 
 /// Whether every call of a tool is denied, whatever its arguments.
-pub(crate) fn is_never_called(chains: &CompiledPolicies, server: &str, tool: &str) -> bool {
-    let concerned = || {
-        let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
+pub(crate) fn is_never_called(policies: &CompiledPolicies, server: &str, tool: &str) -> bool {
+    let matching = || {
+        let enforced = policies.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.matches_tool(server, tool))
     };
     let denied =
@@ -147,5 +147,5 @@ pub(crate) fn is_never_called(chains: &CompiledPolicies, server: &str, tool: &st
     let permits = |policy: &Policy| {
         matches!(policy.kind, PolicyKind::Allow(_) | PolicyKind::Approval(_) | PolicyKind::Respond(_))
     };
-    concerned().any(denied) || chains.defaults().unmatched == Unmatched::Deny && !concerned().any(permits)
+    matching().any(denied) || policies.defaults().unmatched == Unmatched::Deny && !matching().any(permits)
 }

@@ -29,16 +29,16 @@ impl Kernel<'_> {
         is_rewritten: bool,
     ) -> SessionUse {
         let subject = self.subject(call);
-        let concerning: Vec<&Policy> = self
+        let matching: Vec<&Policy> = self
             .layers
             .iter()
-            .flat_map(|chains| {
-                let indices = chains.matching_call(call.server.as_deref().unwrap_or_default(), &call.tool);
-                indices.into_iter().filter_map(|index| chains.policy(index))
+            .flat_map(|policies| {
+                let indices = policies.matching_call(call.server.as_deref().unwrap_or_default(), &call.tool);
+                indices.into_iter().filter_map(|index| policies.policy(index))
             })
             .collect();
-        let reads_any = concerning.iter().any(|policy| reads_session(policy));
-        let can_halt = concerning.iter().any(|policy| matches!(policy.kind, PolicyKind::Halt(_)));
+        let reads_any = matching.iter().any(|policy| reads_session(policy));
+        let can_halt = matching.iter().any(|policy| matches!(policy.kind, PolicyKind::Halt(_)));
         if session.halt_message().is_some() || !reads_any && !can_halt {
             return SessionUse { reads: false, may_halt: false };
         }
@@ -58,7 +58,7 @@ impl Kernel<'_> {
             },
         };
         // A condition that needs too much work is undecided.
-        let reads = reads_any && WorkMeter::for_decision().run(|| concerning.iter().any(depends));
+        let reads = reads_any && WorkMeter::for_decision().run(|| matching.iter().any(depends));
         SessionUse { reads, may_halt: can_halt && (is_rewritten || decision.effect() == Effect::Halt) }
     }
 }

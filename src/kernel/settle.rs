@@ -176,13 +176,13 @@ impl OutcomeBuilder<'_> {
         }
         let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
         // The message shows the arguments redacted.
-        let shown = RedactedCall::new(&self.subject, view);
+        let redacted = RedactedCall::new(&self.subject, view);
         let arguments = session.successful_inputs(&self.subject.call.tool);
-        let suggestion = suggestion(schema, &shown.input, arguments);
-        let shown_error = shown.text(&error.message);
-        let shown_view = CallView { error: Some(&shown_error), ..shown.view(view) };
-        let message = recover.message_for(&shown_error, &suggestion, &shown_view);
-        drop(shown);
+        let suggestion = suggestion(schema, &redacted.input, arguments);
+        let redacted_error = redacted.text(&error.message);
+        let redacted_view = CallView { error: Some(&redacted_error), ..redacted.view(view) };
+        let message = recover.message_for(&redacted_error, &suggestion, &redacted_view);
+        drop(redacted);
         session.count_recovery(&policy.id, &self.subject.call.tool);
         self.kind = OutcomeKind::Recovered;
         self.output = Some(Value::from(message));
@@ -213,8 +213,8 @@ impl OutcomeBuilder<'_> {
             Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
             // Values that it puts into the result are redacted.
             Application::Yes => {
-                let shown = RedactedCall::new(&self.subject, view);
-                apply_steps(&transform.output, &view, &shown.view(view), &mut output)
+                let redacted = RedactedCall::new(&self.subject, view);
+                apply_steps(&transform.output, &view, &redacted.view(view), &mut output)
             }
         };
         let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
@@ -355,7 +355,7 @@ impl OutcomeBuilder<'_> {
 
     /// Stores the redacted arguments of a call that worked.
     fn store_arguments(&self, input: &Value, session: &mut SessionState) {
-        let shown = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
-        session.add_successful_input(&self.subject.call.tool, shown);
+        let redacted = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
+        session.add_successful_input(&self.subject.call.tool, redacted);
     }
 }

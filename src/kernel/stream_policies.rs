@@ -38,13 +38,13 @@ impl Kernel<'_> {
         let none = ToolCall::new("", "", Value::Null).with_context(context.clone());
         let view = CallView::new(&none, session);
         let mut streams = Vec::new();
-        for (layer, chains) in (0u32..).zip(self.layers) {
-            for (index, policy) in (0u32..).zip(chains.policies()) {
+        for (layer, policies) in (0u32..).zip(self.layers) {
+            for (index, policy) in (0u32..).zip(policies.policies()) {
                 let PolicyKind::Stream(stream) = &policy.kind else { continue };
-                let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                let truth = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
                 let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
-                self.report_run_policy(by, view, says.as_ref().ok());
-                if says.map_or(true, |truth| truth != Truth::No) {
+                self.report_run_policy(by, view, truth.as_ref().ok());
+                if truth.map_or(true, |truth| truth != Truth::No) {
                     streams.push((policy, stream));
                 }
             }

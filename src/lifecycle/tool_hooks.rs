@@ -53,8 +53,8 @@ impl ToolHooks {
 
     /// Restricts the hooks to calls for which the predicate returns `true`.
     #[must_use]
-    pub fn with_filter(mut self, concerns: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.filter = Some(Arc::new(concerns));
+    pub fn with_filter(mut self, filter: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.filter = Some(Arc::new(filter));
         self
     }
 
@@ -140,7 +140,7 @@ impl Middleware for ToolHooks {
     }
 
     fn applies_to(&self, call: &HookCall<'_>) -> bool {
-        self.filter.as_ref().is_none_or(|concerns| concerns(call))
+        self.filter.as_ref().is_none_or(|filter| filter(call))
     }
 
     fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {

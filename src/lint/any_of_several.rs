@@ -18,8 +18,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             if !lifts {
                 continue;
             }
-            let said = test.operator("each");
-            let span = said.map_or(test.path_node.span, |each| each.value.span);
+            let each_entry = test.operator("each");
+            let span = each_entry.map_or(test.path_node.span, |each| each.value.span);
             let path = test.path.text();
             let message = match permits {
                 true => {

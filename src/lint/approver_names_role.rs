@@ -64,7 +64,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 continue;
             };
             let why = match known.role_source(name) {
-                Some(place) => format!("which {place} use as a role"),
+                Some(location) => format!("which {location} use as a role"),
                 None if known.is_principal(name) || !looks_like_role(name) => continue,
                 None => "which looks like a role".to_owned(),
             };
@@ -118,8 +118,8 @@ impl KnownNames {
 
     /// Returns where a name is used as a role.
     fn role_source(&self, name: &str) -> Option<&'static str> {
-        let places = [(&self.in_rules, "conditions of these rules"), (&self.in_tests, "the policy tests")];
-        places.into_iter().find(|(roles, _)| roles.contains(name)).map(|(_, place)| place)
+        let locations = [(&self.in_rules, "conditions of these rules"), (&self.in_tests, "the policy tests")];
+        locations.into_iter().find(|(roles, _)| roles.contains(name)).map(|(_, location)| location)
     }
 
     fn is_principal(&self, name: &str) -> bool {

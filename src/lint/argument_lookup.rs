@@ -49,13 +49,14 @@ impl<'c, 'a> ArgumentLookup<'c, 'a> {
         let first: Vec<PathStep> =
             first_name(path.text()).map(|name| PathStep::Name(name.to_owned())).into_iter().collect();
         let steps = path.steps().unwrap_or(&first);
-        let made = matches!(steps.first(), Some(PathStep::Name(name)) if self.transformed.contains(name));
-        if path.root() != Root::Input || steps.is_empty() || made {
+        let is_transformed =
+            matches!(steps.first(), Some(PathStep::Name(name)) if self.transformed.contains(name));
+        if path.root() != Root::Input || steps.is_empty() || is_transformed {
             return PathLookup::Unknown;
         }
-        let (mut known, mut names, mut asked) = (Vec::new(), Vec::new(), false);
+        let (mut known, mut names, mut has_tools) = (Vec::new(), Vec::new(), false);
         for tool in self.context.tools_for(written) {
-            asked = true;
+            has_tools = true;
             let Some(schema) = &tool.input_schema else { return PathLookup::Unknown };
             match look_up(schema, steps) {
                 PathLookup::Found(schemas) => known.extend(schemas),
@@ -63,7 +64,7 @@ impl<'c, 'a> ArgumentLookup<'c, 'a> {
                 PathLookup::Unknown => return PathLookup::Unknown,
             }
         }
-        match (asked, known.is_empty()) {
+        match (has_tools, known.is_empty()) {
             (false, _) => PathLookup::Unknown,
             (true, false) => PathLookup::Found(known),
             (true, true) => PathLookup::Absent(names),

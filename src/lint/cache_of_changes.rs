@@ -24,14 +24,14 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 NamePattern::Glob(glob) => glob.split('*').next().unwrap_or_default(),
                 NamePattern::Regex(_) => continue,
             };
-            let said: Vec<bool> = checked
+            let hints: Vec<bool> = checked
                 .matching_tools(pattern)
                 .iter()
                 .filter_map(|tool| has_side_effects(tool.annotations.as_ref()?))
                 .collect();
-            let why = if said.contains(&true) {
+            let why = if hints.contains(&true) {
                 "according to its hint (`readOnlyHint: false`)"
-            } else if said.is_empty()
+            } else if hints.is_empty()
                 && first_word(name).is_some_and(|word| MUTATING_VERBS.contains(&word.as_str()))
             {
                 "according to its name"

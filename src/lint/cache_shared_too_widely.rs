@@ -23,9 +23,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             continue;
         }
         for other in checked.related_policies(cache).into_iter().filter(|other| other.is_enforced()) {
-            let Some((span, what)) = caller_dependence(other, word, &key) else { continue };
-            let who = if word == "shared" { "all callers" } else { "all callers of a tenant" };
-            let message = format!("{who} share cached results, but `{}` {what}", other.id());
+            let Some((span, reason)) = caller_dependence(other, word, &key) else { continue };
+            let callers = if word == "shared" { "all callers" } else { "all callers of a tenant" };
+            let message = format!("{callers} share cached results, but `{}` {reason}", other.id());
             found.push(
                 cache
                     .diagnostic(&CACHE_SHARED_TOO_WIDELY, scope.span, message)
@@ -53,15 +53,15 @@ impl<'a> CacheKeySource<'a> {
             return Self { places: None, reads_context: expression.contains("context") };
         }
         let nodes = node.items().unwrap_or(std::slice::from_ref(node));
-        let places: Vec<&str> = nodes.iter().filter_map(YamlNode::as_str).collect();
-        let reads_context = places.iter().any(|place| place.starts_with("$.context"));
-        Self { places: Some(places), reads_context }
+        let paths: Vec<&str> = nodes.iter().filter_map(YamlNode::as_str).collect();
+        let reads_context = paths.iter().any(|path| path.starts_with("$.context"));
+        Self { places: Some(paths), reads_context }
     }
 
     fn leaves_out(&self, path: &str) -> bool {
-        let Some(places) = &self.places else { return false };
-        !places.iter().any(|place| {
-            path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        let Some(paths) = &self.places else { return false };
+        !paths.iter().any(|key_path| {
+            path.strip_prefix(key_path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         })
     }
 }
@@ -80,19 +80,19 @@ fn caller_dependence(
     if !other.has_kind(&["deny", "halt", "approval", "allow"]) {
         return None;
     }
-    let asks_who = other.tests.iter().find(|test| reads_caller(test, scope))?;
+    let caller_test = other.tests.iter().find(|test| reads_caller(test, scope))?;
     let left_out = other
         .tests
         .iter()
         .find(|test| test.path.root() == Root::Input && key.leaves_out(test.path.text()))?;
-    let what = format!("decides who may call by `{}`, which is not part of the key", left_out.path.text());
-    Some((asks_who.node.span, what))
+    let reason = format!("decides who may call by `{}`, which is not part of the key", left_out.path.text());
+    Some((caller_test.node.span, reason))
 }
 
 /// Whether a test reads the caller, apart from the tenant that the scope separates.
 fn reads_caller(test: &TestSource<'_>, scope: &str) -> bool {
-    let kept_apart = |path: &str| scope == "tenant" && path.starts_with("$.context.tenant");
-    let of_caller = |path: &str| path.starts_with("$.context") && !kept_apart(path);
+    let is_separated = |path: &str| scope == "tenant" && path.starts_with("$.context.tenant");
+    let of_caller = |path: &str| path.starts_with("$.context") && !is_separated(path);
     let operands =
         test.operators().filter_map(|operator| operator.value.get("path").and_then(YamlNode::as_str));
     of_caller(test.path.text()) || operands.into_iter().any(of_caller)

@@ -104,40 +104,40 @@ impl<'a> ConditionSources<'a> {
         mut path: impl FnMut(&'a str) -> Option<Arc<Path>>,
     ) {
         let scope = self.scopes.add(None);
-        let standing = LogicalContext { scope, positive: true, required: true };
+        let context = LogicalContext { scope, positive: true, required: true };
         for condition in conditions.items().unwrap_or(std::slice::from_ref(conditions)) {
-            self.collect_condition(condition, standing, &mut path);
+            self.collect_condition(condition, context, &mut path);
         }
     }
 
     fn collect_condition(
         &mut self,
         node: &'a YamlNode,
-        standing: LogicalContext,
+        context: LogicalContext,
         path: &mut impl FnMut(&'a str) -> Option<Arc<Path>>,
     ) {
         let items = |key| node.get(key).and_then(YamlNode::items);
         if let Some(all) = items("all") {
             for item in all {
-                self.collect_condition(item, standing, path);
+                self.collect_condition(item, context, path);
             }
             return;
         }
-        if standing.required && standing.positive {
+        if context.required && context.positive {
             self.required_conditions.push(node);
         }
         if let Some(any) = items("any") {
             for item in any {
-                let scope = self.scopes.add(Some(standing.scope));
-                let required = standing.required && any.len() == 1;
-                self.collect_condition(item, LogicalContext { scope, required, ..standing }, path);
+                let scope = self.scopes.add(Some(context.scope));
+                let required = context.required && any.len() == 1;
+                self.collect_condition(item, LogicalContext { scope, required, ..context }, path);
             }
         } else if let Some(inner) = node.get("not") {
             let scope = self.scopes.add(None);
-            let standing = LogicalContext { scope, positive: !standing.positive, required: false };
-            self.collect_condition(inner, standing, path);
-        } else if let Some(place) = node.get("path") {
-            let Some(path) = place.as_str().and_then(path) else { return };
+            let context = LogicalContext { scope, positive: !context.positive, required: false };
+            self.collect_condition(inner, context, path);
+        } else if let Some(path_node) = node.get("path") {
+            let Some(path) = path_node.as_str().and_then(path) else { return };
             let each = match node.get("each").and_then(YamlNode::as_str) {
                 Some("every") => EachMode::Every,
                 Some("none") => EachMode::None,
@@ -147,10 +147,10 @@ impl<'a> ConditionSources<'a> {
                 Some(word) => word == "match",
                 None => self.absence_counts,
             };
-            let LogicalContext { scope, positive, required } = standing;
+            let LogicalContext { scope, positive, required } = context;
             self.tests.push(TestSource {
                 node,
-                path_node: place,
+                path_node,
                 path,
                 each,
                 positive,

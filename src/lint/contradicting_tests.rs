@@ -23,12 +23,12 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             .iter()
             .filter(|test| test.path.is_singular() && test.each != EachMode::None && !test.absence_counts)
             .collect();
-        let mut asked: Vec<(&TestSource<'_>, &MappingEntry)> = Vec::new();
+        let mut operators: Vec<(&TestSource<'_>, &MappingEntry)> = Vec::new();
         for test in &tests {
-            asked.extend(test.operators().map(|operator| (*test, operator)));
+            operators.extend(test.operators().map(|operator| (*test, operator)));
         }
-        for (place, (test, operator)) in asked.iter().enumerate().take(MAX_COMPARED) {
-            let before = asked.iter().take(place);
+        for (index, (test, operator)) in operators.iter().enumerate().take(MAX_COMPARED) {
+            let before = operators.iter().take(index);
             let excluded = before.rev().find(|(other, earlier)| {
                 must_hold_together(written, test, other) && are_exclusive(earlier, operator)
             });
@@ -37,7 +37,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             }
         }
         for test in tests.iter().filter(|test| test.exists() == Some(false)) {
-            report_absent_and_tested(written, test, &asked, found);
+            report_absent_and_tested(written, test, &operators, found);
         }
     }
 }
@@ -72,10 +72,10 @@ fn contradiction_diagnostic(
 fn report_absent_and_tested(
     written: &PolicySource<'_>,
     test: &TestSource<'_>,
-    asked: &[(&TestSource<'_>, &MappingEntry)],
+    operators: &[(&TestSource<'_>, &MappingEntry)],
     found: &mut Diagnostics,
 ) {
-    let other = asked.iter().find(|(other, _)| {
+    let other = operators.iter().find(|(other, _)| {
         let same = std::ptr::eq(other.node, test.node);
         let path = other.path.text() == test.path.text();
         path && (same || (other.exists() != Some(false) && written.scopes.implies(test.scope, other.scope)))
@@ -118,7 +118,7 @@ fn no_value_passes(a: &MappingEntry, b: &MappingEntry) -> bool {
         "in" => a.value.items().unwrap_or_default(),
         _ => return false,
     };
-    let judged = match b.key.as_str() {
+    let is_comparable = match b.key.as_str() {
         "starts_with" | "ends_with" | "contains" => values.iter().all(|value| value.as_str().is_some()),
         "ne" | "not_in" | "eq" | "in" => true,
         "gt" | "gte" | "lt" | "lte" => values.iter().all(|value| compare_scalars(value, &b.value).is_some()),
@@ -130,7 +130,7 @@ fn no_value_passes(a: &MappingEntry, b: &MappingEntry) -> bool {
         "not_in" => !b.value.items().is_some_and(|items| contains(items, value)),
         _ => value_passes(value, b),
     };
-    judged && !values.is_empty() && !values.iter().any(passes)
+    is_comparable && !values.is_empty() && !values.iter().any(passes)
 }
 
 fn contains(items: &[YamlNode], value: &YamlNode) -> bool {

@@ -45,13 +45,13 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 
 /// Whether an absent value makes the test false, and with it perhaps the policy.
 fn can_be_bypassed(written: &PolicySource<'_>, test: &TestSource<'_>) -> bool {
-    let said = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
+    let tests_absence = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
     // Under `not` an absent value makes the policy match. Next to a test with `exists` the author has considered absence.
     let thought_of =
         written.tests.iter().any(|other| other.exists().is_some() && other.path.text() == test.path.text());
     let inside = test.path.steps().is_some_and(|steps| !steps.is_empty());
     let by_client = matches!(test.path.root(), Root::Input | Root::Context);
-    test.positive && test.each == EachMode::Any && inside && by_client && !said && !thought_of
+    test.positive && test.each == EachMode::Any && inside && by_client && !tests_absence && !thought_of
 }
 
 /// Whether another policy or the tool's schema ensures that the value is present.

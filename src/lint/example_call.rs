@@ -44,7 +44,7 @@ impl ExampleCall {
         call.context = if context.as_object().is_some_and(Map::is_empty) { Value::Null } else { context };
         let session = build_session(&session)?;
         let example = Self { call, session };
-        let concerned = written
+        let matches_tool = written
             .policy
             .matcher
             .matches_tool(example.call.server.as_deref().unwrap_or(""), &example.call.tool);
@@ -52,7 +52,7 @@ impl ExampleCall {
             let view = CallView::new(&example.call, &example.session);
             written.policy.matcher.eval(&view) == Truth::Yes
         };
-        (concerned && matches()).then_some(example)
+        (matches_tool && matches()).then_some(example)
     }
 
     /// Whether the engine refuses the call because of this policy.

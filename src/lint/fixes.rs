@@ -25,7 +25,7 @@ pub struct FixResult {
 pub fn fix(linted: LintResult, beside: &LintInputs<'_>) -> FixResult {
     let mut fixed = FixResult { linted, changed: BTreeMap::new(), fixes: 0 };
     for _ in 0..MAX_FIX_PASSES {
-        let Some((texts, made)) = apply_fixes(&fixed.linted) else { break };
+        let Some((texts, applied)) = apply_fixes(&fixed.linted) else { break };
         let next = lint(build_replacements(texts.clone(), &fixed.linted.sources), beside);
         if next.diagnostics.has_errors() {
             break;
@@ -37,7 +37,7 @@ pub fn fix(linted: LintResult, beside: &LintInputs<'_>) -> FixResult {
                 fixed.changed.entry(name).or_insert((before, String::new())).1 = text;
             }
         }
-        fixed.fixes += made;
+        fixed.fixes += applied;
         fixed.linted = next;
     }
     fixed
@@ -57,13 +57,13 @@ fn apply_fixes(linted: &LintResult) -> Option<(Vec<(String, String)>, usize)> {
     if fixes.is_empty() || linted.policies.is_none() {
         return None;
     }
-    let mut made = 0;
+    let mut applied = 0;
     let mut texts = Vec::new();
     for file in &linted.files {
         let source = linted.sources.get(file.source)?;
         let (text, count) = Fix::apply(fixes.iter().copied(), &linted.sources, file.source)?;
-        made += count;
+        applied += count;
         texts.push((source.name().to_owned(), text));
     }
-    (made > 0).then_some((texts, made))
+    (applied > 0).then_some((texts, applied))
 }

@@ -43,9 +43,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 /// Returns the path in a limit's key that the agent controls.
 fn client_controlled_key<'a>(written: &PolicySource<'a>) -> Option<&'a YamlNode> {
     let key = written.kind.value.get("key")?;
-    let mut places = key.items().unwrap_or(std::slice::from_ref(key)).iter();
-    places.find(|place| {
-        place.as_str().is_some_and(|path| {
+    let mut paths = key.items().unwrap_or(std::slice::from_ref(key)).iter();
+    paths.find(|node| {
+        node.as_str().is_some_and(|path| {
             CLIENT_CONTROLLED_PATHS.iter().any(|chosen| {
                 path.strip_prefix(chosen).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
             })

@@ -23,7 +23,7 @@ type ToolList<'a> = Rc<[&'a ToolDescriptor]>;
 pub(super) struct LintContext<'a> {
     /// The policies that are not off, in evaluation order.
     pub(super) policies: Vec<PolicySource<'a>>,
-    /// For each policy index of `chains`, the index in `policies`.
+    /// For each policy index of `compiled`, the index in `policies`.
     policy_positions: HashMap<u32, usize>,
     pub(super) compiled: &'a Arc<CompiledPolicies>,
     pub(super) files: &'a [LoadedFile],

@@ -122,7 +122,7 @@ pub static SUPPRESSION_CODES: [&Code; 2] = [&ALLOWANCE_WITHOUT_REASON, &UNUSED_A
 pub struct LintResult {
     /// The compiled bundle. `None` if there is an error.
     pub policies: Option<Arc<CompiledPolicies>>,
-    /// The built bundle, with the lints among its diagnostics, and without its `chains`.
+    /// The built bundle, with the lints among its diagnostics, and without its `policies`.
     pub bundle: LoadedBundle,
 }
 
@@ -136,18 +136,18 @@ impl std::ops::Deref for LintResult {
 
 /// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
 pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
-    let Some(chains) = built.policies.take().map(Arc::new) else {
+    let Some(policies) = built.policies.take().map(Arc::new) else {
         return LintResult { policies: None, bundle: built };
     };
-    let checked = LintContext::new(&chains, &built, beside);
+    let checked = LintContext::new(&policies, &built, beside);
     let mut found = Diagnostics::default();
-    let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.has_input(lint.needs)).collect();
-    for lint in &asked {
+    let applicable: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.has_input(lint.needs)).collect();
+    for lint in &applicable {
         (lint.check)(&checked, &mut found);
     }
-    let codes: Vec<&Code> = asked.iter().map(|lint| lint.code).collect();
+    let codes: Vec<&Code> = applicable.iter().map(|lint| lint.code).collect();
     suppressions::apply_suppressions(&checked, &codes, &mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
-    LintResult { policies: Some(chains), bundle: built }
+    LintResult { policies: Some(policies), bundle: built }
 }

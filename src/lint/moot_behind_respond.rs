@@ -10,7 +10,7 @@ pub(super) static LINT: Lint = Lint { code: &MOOT_BEHIND_RESPOND, needs: Require
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let answering = SubsumptionIndex::new(checked, |written| written.has_kind(&["respond"]));
     for narrow in checked.enforced_policies() {
-        let what = match narrow.kind.key.as_str() {
+        let subject = match narrow.kind.key.as_str() {
             "approval" => "this requires approval of calls",
             "rate_limit" | "concurrency" => "this limits calls",
             "cache" => "this caches the results of calls",
@@ -18,7 +18,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             _ => continue,
         };
         let Some(respond) = answering.covering(narrow).into_iter().next() else { continue };
-        let message = format!("{what} that `{}` answers: their tool never runs", respond.id());
+        let message = format!("{subject} that `{}` answers: their tool never runs", respond.id());
         found.push(
             narrow
                 .diagnostic(&MOOT_BEHIND_RESPOND, narrow.kind.key_span, message)

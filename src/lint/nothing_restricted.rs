@@ -15,17 +15,17 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         return;
     }
     let help = "write `defaults: { unmatched: deny }` if only matched calls may run, or add `deny`, `halt` or `approval` policies";
-    let said = checked.files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"));
+    let unmatched = checked.files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"));
     let allow = checked.policies.iter().find(|written| written.has_kind(&["allow"]));
-    let diagnostic = match (said, allow) {
+    let diagnostic = match (unmatched, allow) {
         (_, Some(allow)) => allow.diagnostic(
             &NOTHING_RESTRICTED,
             allow.kind.key_span,
             "this has no effect: unmatched calls are allowed, and no policy denies, halts or requires approval",
         ),
-        (Some(said), None) => Diagnostic::new(
+        (Some(unmatched), None) => Diagnostic::new(
             &NOTHING_RESTRICTED,
-            said.span,
+            unmatched.span,
             "every call runs: unmatched calls are allowed, and no policy denies, halts or requires approval",
         ),
         // A bundle that only redacts or records may be meant to stop no calls.

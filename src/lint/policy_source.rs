@@ -98,8 +98,8 @@ impl<'a> PolicySourceReader<'a> {
         if let Some(conditions) = conditions {
             found.collect(conditions, |text| self.path(text));
         }
-        let condition_source::ConditionSources { required_conditions: demands, tests, scopes, .. } = found;
-        Some(PolicySource { policy, index, node, kind, required_conditions: demands, tests, scopes })
+        let condition_source::ConditionSources { required_conditions, tests, scopes, .. } = found;
+        Some(PolicySource { policy, index, node, kind, required_conditions, tests, scopes })
     }
 
     fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {

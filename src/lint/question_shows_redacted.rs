@@ -42,12 +42,12 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         let title = settings.get("card").and_then(|card| card.get("title"));
         for node in settings.get("message").into_iter().chain(title) {
             let text = node.as_str().unwrap_or_default();
-            for shown in ARGUMENT
+            for argument in ARGUMENT
                 .iter()
-                .flat_map(|argument| argument.captures_iter(text))
-                .filter_map(|shown| shown.get(1))
+                .flat_map(|pattern| pattern.captures_iter(text))
+                .filter_map(|captures| captures.get(1))
             {
-                let name = snake_case(shown.as_str().rsplit('.').next().unwrap_or_default());
+                let name = snake_case(argument.as_str().rsplit('.').next().unwrap_or_default());
                 let hidden = redactions.iter().find_map(|redaction| {
                     let detector = detectors(&redaction.kind.value)
                         .find(|detector| detects_argument(detector, &name))?;
@@ -57,14 +57,14 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 let message = format!(
                     "`{}` may redact `{}` (`{}`): the approver sees a mask",
                     redaction.id(),
-                    shown.as_str(),
+                    argument.as_str(),
                     detector.as_str().unwrap_or_default()
                 );
                 found.push(
                     approval
                         .diagnostic(
                             &QUESTION_SHOWS_REDACTED,
-                            span_in(checked.sources, node, shown.range()),
+                            span_in(checked.sources, node, argument.range()),
                             message,
                         )
                         .with_label(detector.span, "redacted here")
@@ -79,12 +79,12 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 
 fn redacts_input(redact: &YamlNode) -> bool {
     let readable = redact.get("with").is_some_and(|with| with.get("keep_last").is_some());
-    let input = redact.get("in").is_none_or(|places| {
-        places
+    let input = redact.get("in").is_none_or(|targets| {
+        targets
             .items()
-            .unwrap_or(std::slice::from_ref(places))
+            .unwrap_or(std::slice::from_ref(targets))
             .iter()
-            .any(|place| place.as_str() == Some("input"))
+            .any(|target| target.as_str() == Some("input"))
     });
     input && !readable
 }

@@ -39,7 +39,7 @@ pub(super) fn display_value(value: &Value) -> String {
 /// Returns the span of a scalar whose source is its exact text, so that it can be replaced. Returns `None` for aliases and block scalars.
 pub(super) fn replaceable_span(sources: &SourceMap, node: &YamlNode) -> Option<Span> {
     let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
-    let fits = match &node.value {
+    let is_exact = match &node.value {
         YamlValue::String(text) => match text.style {
             StringStyle::Plain => written == text.text,
             StringStyle::Quoted => {
@@ -51,7 +51,7 @@ pub(super) fn replaceable_span(sources: &SourceMap, node: &YamlNode) -> Option<S
         YamlValue::Number(number) => written == &*number.text(),
         _ => false,
     };
-    fits.then_some(node.span)
+    is_exact.then_some(node.span)
 }
 
 /// Returns the source for a string that replaces a scalar, in quotes if the scalar had quotes or the string needs them.

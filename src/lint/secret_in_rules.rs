@@ -25,10 +25,10 @@ fn collect(checked: &LintContext<'_>, node: &YamlNode, found: &mut Diagnostics) 
         YamlValue::String(text) if may_contain_secret(&text.text) => {
             for detector in DETECTORS {
                 let Some(range) = detector.find(&text.text).into_iter().next() else { continue };
-                let what = detector.name().replace('_', " ");
+                let label = detector.name().replace('_', " ");
                 let span = span_in(checked.sources, node, range);
                 // The message does not repeat the secret.
-                let message = format!("this looks like a secret (`{}`: {what})", detector.name());
+                let message = format!("this looks like a secret (`{}`: {label})", detector.name());
                 found.push(Diagnostic::new(&SECRET_IN_RULES, span, message).with_help(
                     "many people can read rules files: remove the secret, rotate it, and let the tool hold the new one",
                 ));

@@ -15,15 +15,15 @@ pub(super) static LINT: Lint = Lint { code: &SHADOWED_POLICY, needs: RequiredInp
 const MAX_EVALUATIONS: usize = 200_000;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    let mut asked = 0;
+    let mut evaluations = 0;
     let refusing = SubsumptionIndex::new(checked, |written| written.has_kind(&["deny", "halt"]));
     for narrow in checked.enforced_policies().filter(|written| can_be_overridden(written)) {
         let wide = refusing.covering(narrow).into_iter().find(|wide| overrides(wide, narrow));
         let Some(wide) = wide else { continue };
         // Report only what the engine confirms.
         let Some(example) = ExampleCall::for_policy(checked, narrow) else { continue };
-        asked += checked.policies_matching_tool(&example.call.tool).count();
-        if asked > MAX_EVALUATIONS {
+        evaluations += checked.policies_matching_tool(&example.call.tool).count();
+        if evaluations > MAX_EVALUATIONS {
             break;
         }
         if !example.is_refused_by(checked, wide.id()) {

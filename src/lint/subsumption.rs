@@ -26,7 +26,7 @@ fn is_implied(wide: &PolicySource<'_>, demand: &YamlNode, narrow: &PolicySource<
     let of = |written: &'_ PolicySource<'_>, node: &YamlNode| {
         written.tests.iter().position(|test| std::ptr::eq(test.node, node))
     };
-    let Some(wanted) = of(wide, demand).and_then(|place| wide.tests.get(place)) else { return false };
+    let Some(wanted) = of(wide, demand).and_then(|index| wide.tests.get(index)) else { return false };
     narrow.required_tests().filter(|test| test.positive).any(|test| test_implies(test, wanted))
 }
 
@@ -85,12 +85,12 @@ pub(super) fn value_passes(value: &YamlNode, wanted: &MappingEntry) -> bool {
     let same_type =
         |other: &YamlNode| JsonType::from_value(&other.to_json()) == JsonType::from_value(&value.to_json());
     let equal = |other: &YamlNode| other.to_json() == value.to_json();
-    let ordered = |fits: fn(Ordering) -> bool| compare_scalars(value, operand).is_some_and(fits);
-    let text = |fits: fn(&str, &str) -> bool| {
+    let ordered = |matches: fn(Ordering) -> bool| compare_scalars(value, operand).is_some_and(matches);
+    let text = |matches: fn(&str, &str) -> bool| {
         let texts = operand.items().unwrap_or(std::slice::from_ref(operand));
         value
             .as_str()
-            .is_some_and(|value| texts.iter().filter_map(YamlNode::as_str).any(|text| fits(value, text)))
+            .is_some_and(|value| texts.iter().filter_map(YamlNode::as_str).any(|text| matches(value, text)))
     };
     match wanted.key.as_str() {
         "eq" => equal(operand),

@@ -27,7 +27,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     /// Indexes the enforced policies for which `is_wide` returns `true`.
     pub(super) fn new(context: &'c LintContext<'a>, is_wide: impl Fn(&PolicySource<'a>) -> bool) -> Self {
         let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
-        for (place, written) in context.policies.iter().enumerate() {
+        for (index, written) in context.policies.iter().enumerate() {
             if !written.is_enforced() || !is_wide(written) {
                 continue;
             }
@@ -37,7 +37,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
                 for demand in &demands {
                     let alike = of_tool.entry(demand.clone()).or_default();
                     if alike.len() < MAX_COMPARED {
-                        alike.push(place);
+                        alike.push(index);
                     }
                 }
             }
@@ -53,7 +53,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
             let Some(of_tool) = self.wide.get(tool) else { continue };
             for demand in demands.get_or_insert_with(|| implied_keys(narrow)).iter() {
                 let alike = of_tool.get(demand).into_iter().flatten();
-                let others = alike.filter_map(|place| self.context.policies.get(*place));
+                let others = alike.filter_map(|index| self.context.policies.get(*index));
                 found.extend(others.filter(|wide| wide.index != narrow.index && covers(wide, narrow)));
             }
         }
@@ -71,11 +71,12 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
                 let mut texts = vec!["*".to_owned(), glob.clone()];
                 let head = glob.split('*').next().unwrap_or_default();
                 let tail = glob.rsplit('*').next().unwrap_or_default();
-                let places = |text: &'_ str| (0..=text.len()).collect::<Vec<_>>();
+                let offsets = |text: &'_ str| (0..=text.len()).collect::<Vec<_>>();
                 texts.extend(
-                    places(head).into_iter().filter_map(|end| Some(format!("{}*", head.get(..end)?))),
+                    offsets(head).into_iter().filter_map(|end| Some(format!("{}*", head.get(..end)?))),
                 );
-                texts.extend(places(tail).into_iter().filter_map(|at| Some(format!("*{}", tail.get(at..)?))));
+                texts
+                    .extend(offsets(tail).into_iter().filter_map(|at| Some(format!("*{}", tail.get(at..)?))));
                 texts.sort();
                 texts.dedup();
                 Rc::new(texts)

@@ -8,18 +8,18 @@ use crate::diagnostic::{
 };
 use crate::source::{DirectiveComment, find_comments};
 
-/// Removes the diagnostics that comments suppress from `found`, and adds diagnostics for the comments themselves. `asked` are the
+/// Removes the diagnostics that comments suppress from `found`, and adds diagnostics for the comments themselves. `checked_codes` are the
 /// lints that ran.
 pub(super) fn apply_suppressions(
     checked: &LintContext<'_>,
-    asked: &[&'static Code],
+    checked_codes: &[&'static Code],
     found: &mut Diagnostics,
 ) {
     let mut about = Diagnostics::default();
     for file in checked.files {
         let Some(source) = checked.sources.get(file.source) else { continue };
         for allowance in find_comments("allow", file.source, source, &file.root) {
-            for (place, word) in &allowance.words {
+            for (word_span, word) in &allowance.words {
                 let code = find_code(word);
                 let mut used = false;
                 found.retain(|diagnostic| {
@@ -30,14 +30,16 @@ pub(super) fn apply_suppressions(
                     used |= allowed;
                     !allowed
                 });
-                if !used && let Some(why) = find_problem(code, word, asked) {
+                if !used && let Some(why) = find_problem(code, word, checked_codes) {
                     let fix = match (code, &why.suggestion) {
                         (None, None) => None,
-                        (None, Some(meant)) => Some(Fix::replace(format!("write `{meant}`"), *place, *meant)),
-                        (Some(_), _) => removal_fix(source.text(), &allowance, *place),
+                        (None, Some(meant)) => {
+                            Some(Fix::replace(format!("write `{meant}`"), *word_span, *meant))
+                        }
+                        (Some(_), _) => removal_fix(source.text(), &allowance, *word_span),
                     };
                     about.push(
-                        Diagnostic::new(&UNUSED_ALLOWANCE, *place, why.message)
+                        Diagnostic::new(&UNUSED_ALLOWANCE, *word_span, why.message)
                             .with_help(why.help)
                             .with_fix(fix),
                     );
@@ -70,7 +72,7 @@ struct SuppressionProblem {
 fn find_problem(
     code: Option<&'static Code>,
     word: &str,
-    asked: &[&'static Code],
+    checked_codes: &[&'static Code],
 ) -> Option<SuppressionProblem> {
     let lints = || LINTS.iter().map(|lint| lint.code);
     let of = |message: String, help: &str| {
@@ -93,21 +95,24 @@ fn find_problem(
         return of(format!("`{word}` can't be suppressed"), help);
     }
     let help = "remove it, or move it to the line of the lint or above it";
-    asked.contains(&code).then(|| of(format!("there is no `{word}` here to suppress"), help)).flatten()
+    checked_codes
+        .contains(&code)
+        .then(|| of(format!("there is no `{word}` here to suppress"), help))
+        .flatten()
 }
 
 /// Returns a fix that removes a code from a comment, or the whole comment if it has no other code.
-fn removal_fix(text: &str, allowance: &DirectiveComment<'_>, place: Span) -> Option<Fix> {
+fn removal_fix(text: &str, allowance: &DirectiveComment<'_>, span: Span) -> Option<Fix> {
     let Span { source, start, end } = allowance.span;
-    let place = match allowance.words.iter().position(|(span, _)| *span == place)? {
+    let span = match allowance.words.iter().position(|(word_span, _)| *word_span == span)? {
         _ if allowance.words.len() == 1 && allowance.alone => {
             let line = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
             let next = text.get(end..)?.find('\n').map_or(text.len(), |at| end + at + 1);
             Span::new(source, line, next)
         }
         _ if allowance.words.len() == 1 => Span::new(source, text.get(..start)?.trim_end().len(), end),
-        0 => Span::new(source, place.start, allowance.words.get(1)?.0.start),
-        after => Span::new(source, allowance.words.get(after - 1)?.0.end, place.end),
+        0 => Span::new(source, span.start, allowance.words.get(1)?.0.start),
+        after => Span::new(source, allowance.words.get(after - 1)?.0.end, span.end),
     };
-    Some(Fix::replace("remove the unused suppression", place, ""))
+    Some(Fix::replace("remove the unused suppression", span, ""))
 }

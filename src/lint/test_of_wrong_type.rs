@@ -15,24 +15,24 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
             let PathLookup::Found(schemas) = arguments.find(written, &test.path) else { continue };
-            let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(permitted_types).collect();
-            let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
+            let permitted: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(permitted_types).collect();
+            let Some(permitted) = permitted.map(|permitted| permitted.concat()) else { continue };
             for operator in test.operators().filter(|operator| is_literal(&operator.value)) {
                 let needed = decidable_types(operator);
-                if needed.is_empty() || needed.iter().any(|json_type| taken.contains(json_type)) {
+                if needed.is_empty() || needed.iter().any(|json_type| permitted.contains(json_type)) {
                     continue;
                 }
                 let message = format!(
                     "`{}` is {} in the tool's schema, but `{}` needs {}",
                     test.path.text(),
-                    list_types(&taken),
+                    list_types(&permitted),
                     operator.key,
                     list_types(&needed)
                 );
                 let diagnostic = written
                     .diagnostic(&TEST_OF_WRONG_TYPE, operator.value.span, message)
                     .with_help("the test is undecided for every argument of another type; compare with a value of the tool's type")
-                    .with_fix(conversion_fix(checked.sources, &operator.value, &taken));
+                    .with_fix(conversion_fix(checked.sources, &operator.value, &permitted));
                 found.push(diagnostic);
             }
         }
@@ -69,13 +69,13 @@ fn decidable_types(operator: &MappingEntry) -> Vec<JsonType> {
 }
 
 /// Returns a fix that writes the same literal in the tool's type. Returns `None` if the conversion is ambiguous.
-fn conversion_fix(sources: &SourceMap, literal: &YamlNode, taken: &[JsonType]) -> Option<Fix> {
-    let (taken, others) = taken.split_first()?;
-    if others.iter().any(|other| other != taken) {
+fn conversion_fix(sources: &SourceMap, literal: &YamlNode, permitted: &[JsonType]) -> Option<Fix> {
+    let (permitted, others) = permitted.split_first()?;
+    if others.iter().any(|other| other != permitted) {
         return None;
     }
     let span = replaceable_span(sources, literal)?;
-    let text = match (literal.as_str(), literal.as_number(), taken) {
+    let text = match (literal.as_str(), literal.as_number(), permitted) {
         (Some(text), _, JsonType::Number) => {
             crate::json::from_str::<Value>(text).ok().filter(Value::is_number)?.to_string()
         }

@@ -15,9 +15,9 @@ const PATH_KEYS: [&str; 6] = ["path", "key", "cost", "fields", "edits", "value"]
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
-        let mut places = Vec::new();
-        collect_paths(written.node, false, &mut places);
-        for node in places {
+        let mut path_nodes = Vec::new();
+        collect_paths(written.node, false, &mut path_nodes);
+        for node in path_nodes {
             let Some(path) = node.as_str().and_then(|text| Path::parse(text).ok()) else { continue };
             let PathLookup::Absent(names) = arguments.find(written, &path) else { continue };
             let step = match path.steps().and_then(<[PathStep]>::last) {
@@ -43,17 +43,17 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 }
 
 /// Collects the strings under a node that are paths into the arguments. `here` is whether the node itself may be one.
-fn collect_paths<'a>(node: &'a YamlNode, here: bool, places: &mut Vec<&'a YamlNode>) {
+fn collect_paths<'a>(node: &'a YamlNode, here: bool, path_nodes: &mut Vec<&'a YamlNode>) {
     match &node.value {
-        YamlValue::String(text) if here && text.text.starts_with("$.input") => places.push(node),
-        YamlValue::Sequence(items) => items.iter().for_each(|item| collect_paths(item, here, places)),
+        YamlValue::String(text) if here && text.text.starts_with("$.input") => path_nodes.push(node),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| collect_paths(item, here, path_nodes)),
         YamlValue::Mapping(entries) => {
             // These steps of `transform` create arguments.
             let makes = ["default", "set", "template"].iter().any(|key| node.get(key).is_some());
             for entry in entries.iter().filter(|entry| !(makes && entry.key == "path")) {
                 // Schemas and fixed results contain no paths.
                 if !["schema", "output"].contains(&entry.key.as_str()) || entry.value.items().is_some() {
-                    collect_paths(&entry.value, PATH_KEYS.contains(&entry.key.as_str()), places);
+                    collect_paths(&entry.value, PATH_KEYS.contains(&entry.key.as_str()), path_nodes);
                 }
             }
         }

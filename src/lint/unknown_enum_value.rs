@@ -15,16 +15,16 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
             let PathLookup::Found(schemas) = arguments.find(written, &test.path) else { continue };
-            let taken: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(permitted_values).collect();
-            let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
+            let permitted: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(permitted_values).collect();
+            let Some(permitted) = permitted.map(|permitted| permitted.concat()) else { continue };
             for literal in literals(test.node) {
                 let value = literal.to_json();
-                if value.is_null() || taken.iter().any(|taken| **taken == value) {
+                if value.is_null() || permitted.iter().any(|permitted| **permitted == value) {
                     continue;
                 }
-                let texts = || taken.iter().filter_map(|value| value.as_str());
+                let texts = || permitted.iter().filter_map(|value| value.as_str());
                 let same_letters = literal.as_str().and_then(|text| {
-                    let mut same = texts().filter(|taken| taken.eq_ignore_ascii_case(text));
+                    let mut same = texts().filter(|permitted| permitted.eq_ignore_ascii_case(text));
                     same.next().filter(|_| same.next().is_none())
                 });
                 let near = same_letters.or_else(|| closest_match(literal.as_str()?, texts()));
@@ -32,7 +32,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         let all: Vec<String> =
-                            taken.iter().map(|value| format!("`{}`", display_value(value))).collect();
+                            permitted.iter().map(|value| format!("`{}`", display_value(value))).collect();
                         format!("permitted values: {}", all.join(", "))
                     }
                 };

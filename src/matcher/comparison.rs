@@ -75,8 +75,8 @@ fn type_mismatch(node: NodeRef<'_>, operator: &str, wanted: &str) -> Truth {
 /// Returns whether two values of one type are equal. Only a `null` written in the rules can be compared with values of every type; a
 /// `null` in the call is a value of another type.
 fn try_equals(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Result<bool, Truth> {
-    let ResolvedOperand { value, is_literal: written } = operand;
-    let asks_for_null = written && value.json_type() == JsonType::Null;
+    let ResolvedOperand { value, is_literal } = operand;
+    let asks_for_null = is_literal && value.json_type() == JsonType::Null;
     if asks_for_null || node.json_type() == value.json_type() {
         Ok(node.equals(value))
     } else {
@@ -124,8 +124,8 @@ pub fn is_of_type(node: NodeRef<'_>, word: &str) -> bool {
     }
 }
 
-pub fn check_length(node: NodeRef<'_>, asked: &LengthBounds) -> Truth {
-    if let Some(of) = asked.of
+pub fn check_length(node: NodeRef<'_>, required: &LengthBounds) -> Truth {
+    if let Some(of) = required.of
         && of != node.json_type()
     {
         return type_mismatch(node, "length", of.with_article());
@@ -138,7 +138,7 @@ pub fn check_length(node: NodeRef<'_>, asked: &LengthBounds) -> Truth {
             None => return type_mismatch(node, "length", "a string, an array or an object"),
         },
     };
-    asked.bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
+    required.bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
 }
 
 /// Whether `test` is true for a string inside an array or an object, at any depth.

@@ -201,8 +201,8 @@ fn read_expr(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Expr> {
     match Predicate::compile(text) {
         Ok(predicate) => {
             reader.arguments.merge(&predicate.argument_names());
-            let fits = reader.check_reads(node, predicate.roots_read(), predicate.context_reads());
-            fits.then(|| Expr { text: text.to_owned(), predicate })
+            let is_valid = reader.check_reads(node, predicate.roots_read(), predicate.context_reads());
+            is_valid.then(|| Expr { text: text.to_owned(), predicate })
         }
         Err(error) => {
             let example = "write an expression that returns `true` or `false`, as in `input.amount > 100 && tool != \"ping\"`";

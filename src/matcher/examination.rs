@@ -32,13 +32,9 @@ impl Matcher {
     }
 }
 
-fn examine_patterns<'a>(
-    patterns: &'a [NamePattern],
-    places: &[Span],
-    name: &str,
-) -> Vec<ExaminedPattern<'a>> {
-    let places = places.iter().copied().map(Some).chain(std::iter::repeat(None));
-    let examined = patterns.iter().zip(places).map(|(pattern, span)| ExaminedPattern {
+fn examine_patterns<'a>(patterns: &'a [NamePattern], spans: &[Span], name: &str) -> Vec<ExaminedPattern<'a>> {
+    let spans = spans.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let examined = patterns.iter().zip(spans).map(|(pattern, span)| ExaminedPattern {
         text: pattern.text(),
         span,
         matches: pattern.matches(name),
@@ -105,7 +101,7 @@ impl FieldTest {
             operand_path: None,
             truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
         });
-        let asked = self.operators.iter().zip(&self.spans.operators).map(|(operator, (key, span))| {
+        let operators = self.operators.iter().zip(&self.spans.operators).map(|(operator, (key, span))| {
             let (operand, path) = operator.examined_operand(view);
             let answers = || found.iter().map(|node| self.eval_operator(operator, *node, view));
             ExaminedOperator {
@@ -121,7 +117,7 @@ impl FieldTest {
             root: self.path.root(),
             path_span: self.spans.path,
             each: self.each,
-            operators: exists.into_iter().chain(asked).collect(),
+            operators: exists.into_iter().chain(operators).collect(),
             values: match &nodes {
                 Err(Truth::Undecided(why)) => TestedValues::TypeMismatch(why.clone()),
                 Err(_) => TestedValues::Absent,
@@ -135,18 +131,18 @@ impl FieldTest {
 
     fn reported_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
         let decides = if self.each == Quantifier::Every { Truth::No } else { Truth::Yes };
-        let (mut kept, mut decided) = (Vec::new(), false);
+        let (mut reported, mut decided) = (Vec::new(), false);
         for node in nodes {
             let truth = self.eval_node(*node, view);
-            let is_first = kept.len() < MAX_REPORTED_VALUES;
+            let is_first = reported.len() < MAX_REPORTED_VALUES;
             let deciding = !decided && truth == decides;
             decided |= deciding;
             if is_first || deciding {
                 let answers = self.operators.iter().map(|operator| self.eval_operator(operator, *node, view));
-                kept.push(ExaminedValue { value: *node, truth, operator_results: answers.collect() });
+                reported.push(ExaminedValue { value: *node, truth, operator_results: answers.collect() });
             }
         }
-        kept
+        reported
     }
 }
 

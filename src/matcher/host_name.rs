@@ -93,30 +93,32 @@ pub(super) struct DnsPattern {
 impl DnsPattern {
     /// Parses `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let shown = escape_controls(text);
+        let displayed = escape_controls(text);
         let (subdomains, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
         if rest.is_empty() {
             return Err("the name is empty; write a host such as `example.com`".to_owned());
         }
         if rest.contains('*') {
             return Err(format!(
-                "`{shown}` has a `*` that is not the whole first label, as it is in `*.example.com`"
+                "`{displayed}` has a `*` that is not the whole first label, as it is in `*.example.com`"
             ));
         }
         if rest.contains(['/', '@', '?', '#', '\\']) {
             return Err(format!(
-                "`{shown}` is not a bare host name: remove the scheme, user and path, as in `example.com`"
+                "`{displayed}` is not a bare host name: remove the scheme, user and path, as in `example.com`"
             ));
         }
         if rest.contains(':') && !rest.starts_with('[') {
             return Err(format!(
-                "`{shown}` has a port or is an IPv6 address: remove the port, which is ignored, or put the address in brackets"
+                "`{displayed}` has a port or is an IPv6 address: remove the port, which is ignored, or put the address in brackets"
             ));
         }
         let name = HostName::parse(rest)
-            .map_err(|Undecided(reason)| format!("`{shown}` is not a valid host: {reason}"))?;
+            .map_err(|Undecided(reason)| format!("`{displayed}` is not a valid host: {reason}"))?;
         if subdomains && !matches!(name, HostName::Dns(_)) {
-            return Err(format!("`{shown}` has a wildcard before an IP address, which has no subdomains"));
+            return Err(format!(
+                "`{displayed}` has a wildcard before an IP address, which has no subdomains"
+            ));
         }
         Ok(Self { name, subdomains })
     }

@@ -96,14 +96,14 @@ impl Matcher {
             |key| node.get(key).map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
         let (tools, servers) = (patterns("tool"), patterns("server"));
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
-        let places = ["tool", "server"].map(|key| pattern_spans(node.get(key)));
-        Self { tools, servers, condition, pattern_spans: places }
+        let pattern_spans = ["tool", "server"].map(|key| pattern_spans(node.get(key)));
+        Self { tools, servers, condition, pattern_spans }
     }
 
     /// Reads the `match:` of a policy that applies to a run instead of to calls. It can only have `where`.
     pub fn read_for_run(node: &YamlNode, kind: &str, reader: &mut PolicyReader<'_>) -> Self {
-        let mut refuse = |span, what: &str| {
-            let message = format!("a `{kind}` policy applies to a run, which has no {what}");
+        let mut refuse = |span, key: &str| {
+            let message = format!("a `{kind}` policy applies to a run, which has no {key}");
             reader.report(Diagnostic::new(&CONFLICTING_KEYS, span, message).with_help(
                 "remove it: `match` can only have `where` here, over `$.context` and `$.session`",
             ));
@@ -121,9 +121,9 @@ impl Matcher {
 
     /// Whether the patterns match a tool of a server. `server` is empty for a call without a server.
     pub fn matches_tool(&self, server: &str, tool: &str) -> bool {
-        let fits =
+        let matches =
             |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
-        fits(&self.tools, tool) && fits(&self.servers, server)
+        matches(&self.tools, tool) && matches(&self.servers, server)
     }
 
     /// Evaluates the conditions for a call whose tool and server match.

@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn glob_matches_the_whole_name_and_star_any_characters() {
-        for (glob, name, fits) in [
+        for (glob, name, expected) in [
             ("*", "", true),
             ("*", "a/b.c\n", true),
             ("refund.*", "refund.create", true),
@@ -158,7 +158,7 @@ mod tests {
             ("a?c", "abc", false),
             ("[a]*", "[a]b", true),
         ] {
-            assert_eq!(NamePattern::Glob(glob.to_owned()).matches(name), fits, "{glob} on {name}");
+            assert_eq!(NamePattern::Glob(glob.to_owned()).matches(name), expected, "{glob} on {name}");
         }
     }
 }

@@ -20,9 +20,9 @@ pub(super) fn read(json: &Value) -> Message {
     let (Some(map), Some(role)) = (json.as_object(), role) else {
         return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
-    let theirs = executed_by_provider(map);
+    let provider_executed = executed_by_provider(map);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
-        read_block(block, &role, &theirs).unwrap_or(PartContent::Other)
+        read_block(block, &role, &provider_executed).unwrap_or(PartContent::Other)
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
@@ -34,11 +34,11 @@ pub(super) fn read(json: &Value) -> Message {
 /// The calls that the provider itself executes: the host neither runs nor answers them, and they are preserved unchanged.
 fn executed_by_provider(map: &Map) -> BTreeSet<&str> {
     let blocks = map.get("content").and_then(Value::as_array).into_iter().flatten();
-    let theirs = blocks.filter(|block| block.get("providerExecuted") == Some(&Value::Bool(true)));
-    theirs.filter_map(|block| block.get("toolCallId")?.as_str()).collect()
+    let provider_executed = blocks.filter(|block| block.get("providerExecuted") == Some(&Value::Bool(true)));
+    provider_executed.filter_map(|block| block.get("toolCallId")?.as_str()).collect()
 }
 
-fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<PartContent> {
+fn read_block(block: &Value, role: &Role, provider_executed: &BTreeSet<&str>) -> Option<PartContent> {
     if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
@@ -49,16 +49,16 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Par
     }
     let id = content_blocks::string_or_empty(map, "toolCallId")?;
     match (kind, role) {
-        ("tool-call" | "tool-result", Role::Assistant) if theirs.contains(id.as_str()) => None,
+        ("tool-call" | "tool-result", Role::Assistant) if provider_executed.contains(id.as_str()) => None,
         ("tool-call", Role::Assistant) => Some(PartContent::Call(CallPart {
             id,
             name: map.get("toolName")?.as_str()?.to_owned(),
             input: content_blocks::read_arguments(map.get("input").or(map.get("args"))),
         })),
         ("tool-result", Role::Assistant | Role::Tool) => {
-            let (output, settled) = read_output(map.get("output").or(map.get("result")));
+            let (output, status) = read_output(map.get("output").or(map.get("result")));
             let name = content_blocks::string_or_empty(map, "toolName")?;
-            Some(PartContent::Result(ResultPart { call_id: id, name, output, status: settled }))
+            Some(PartContent::Result(ResultPart { call_id: id, name, output, status }))
         }
         _ => None,
     }
@@ -67,7 +67,7 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Par
 fn read_output(written: Option<&Value>) -> (ResultOutput, ResultStatus) {
     let kind = written.and_then(|written| written.get("type")).and_then(Value::as_str).unwrap_or_default();
     let value = written.and_then(|written| written.get("value"));
-    let (output, settled) = match (kind, value) {
+    let (output, status) = match (kind, value) {
         ("text" | "json", Some(value)) => (ResultOutput::from_value(value.clone()), ResultStatus::Output),
         ("error-text" | "error-json", Some(value)) => {
             (ResultOutput::from_value(value.clone()), ResultStatus::Error)
@@ -83,8 +83,8 @@ fn read_output(written: Option<&Value>) -> (ResultOutput, ResultStatus) {
         _ => (ResultOutput::from_value(written.cloned().unwrap_or_default()), ResultStatus::Output),
     };
     match written.and_then(Value::as_object) {
-        Some(written) => (content_blocks::restore_unsupported_parts(DIALECT, output, written), settled),
-        None => (output, settled),
+        Some(written) => (content_blocks::restore_unsupported_parts(DIALECT, output, written), status),
+        None => (output, status),
     }
 }
 

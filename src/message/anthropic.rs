@@ -15,11 +15,11 @@ pub(super) fn read(json: &Value) -> Message {
     let (Some(map), Some(named)) = (json.as_object(), named) else {
         return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
-    let settles = |block: &Value| {
+    let is_result_or_answer = |block: &Value| {
         approval_parts::is_answer_or_state(block)
             || block.get("type").and_then(Value::as_str) == Some("tool_result")
     };
-    let role = segments::role_of_user_message(named, map.get("content"), settles);
+    let role = segments::role_of_user_message(named, map.get("content"), is_result_or_answer);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
         read_block(block, &role).unwrap_or(PartContent::Other)
     });

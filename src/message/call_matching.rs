@@ -40,18 +40,18 @@ pub(super) fn match_with_generated_ids(
     let mut matcher = CallMatcher { repeated: repeated_ids(messages), ..CallMatcher::default() };
     let mut models_turn = false;
     for (message_index, message) in messages.iter().enumerate() {
-        let model_speaks = message.role == Role::Assistant;
-        if model_speaks && !models_turn && message_index > 0 {
+        let is_model_message = message.role == Role::Assistant;
+        if is_model_message && !models_turn && message_index > 0 {
             matcher.round += 1;
         }
-        models_turn = model_speaks;
+        models_turn = is_model_message;
         for (part_index, part) in message.parts.iter().enumerate() {
-            let place = PartPosition { message: message_index, part: part_index };
+            let position = PartPosition { message: message_index, part: part_index };
             match part.content() {
-                PartContent::Call(call) => matcher.add_call(place, call, named_by_us.contains(&place)),
-                PartContent::Result(result) => matcher.add_result(place, result),
-                PartContent::Request(request) => matcher.add_request(place, request),
-                PartContent::Response(response) => matcher.add_response(place, response),
+                PartContent::Call(call) => matcher.add_call(position, call, named_by_us.contains(&position)),
+                PartContent::Result(result) => matcher.add_result(position, result),
+                PartContent::Request(request) => matcher.add_request(position, request),
+                PartContent::Response(response) => matcher.add_response(position, response),
                 PartContent::Text(_) | PartContent::State(_) | PartContent::Other => {}
             }
         }
@@ -104,13 +104,13 @@ struct CallMatcher<'a> {
 }
 
 impl<'a> CallMatcher<'a> {
-    fn add_call(&mut self, place: PartPosition, call: &'a CallPart, named_by_us: bool) {
+    fn add_call(&mut self, position: PartPosition, call: &'a CallPart, named_by_us: bool) {
         let index = self.matched.len();
         let repeats = self.repeats.entry(&call.id).or_default();
         let repeat = *repeats;
         *repeats += 1;
         self.matched.push(MatchedCall {
-            position: place,
+            position,
             round: self.round,
             repeat,
             request: None,
@@ -142,18 +142,18 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    fn add_result(&mut self, place: PartPosition, result: &'a ResultPart) {
+    fn add_result(&mut self, position: PartPosition, result: &'a ResultPart) {
         let index = match (result.call_id.as_str(), result.name.as_str()) {
             ("", "") => self.first_open(&OpenCallKey::Any),
             ("", name) => self.first_open(&OpenCallKey::Name(name)),
             (id, name) => self.first_ready(id).or_else(|| self.first_open(&OpenCallKey::GeneratedId(name))),
         };
         if let Some(matched) = index.and_then(|index| self.matched.get_mut(index)) {
-            matched.result = Some(place);
+            matched.result = Some(position);
         }
     }
 
-    fn add_request(&mut self, place: PartPosition, request: &'a RequestPart) {
+    fn add_request(&mut self, position: PartPosition, request: &'a RequestPart) {
         let id = request.tool_call_id.as_str();
         let approval = request.approval_id.as_str();
         // A first or a repeated request.
@@ -168,7 +168,7 @@ impl<'a> CallMatcher<'a> {
         if call.id != id || request.tool_name.as_ref().is_some_and(|name| *name != call.name) {
             return;
         }
-        matched.request = Some(place);
+        matched.request = Some(position);
         matched.responses.clear();
         let last = self.approvals.get_mut(index).and_then(|last| last.replace(approval));
         if last != Some(approval) {
@@ -176,12 +176,12 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    fn add_response(&mut self, place: PartPosition, response: &'a ResponsePart) {
+    fn add_response(&mut self, position: PartPosition, response: &'a ResponsePart) {
         let Some(index) = self.only_requested(&response.approval_id) else { return };
         let (Some(matched), Some(call)) = (self.matched.get_mut(index), self.calls.get(index)) else {
             return;
         };
-        matched.responses.push(place);
+        matched.responses.push(position);
         // It was removed from this index while its request was pending.
         if let Some(rounds) = self.open.get_mut(&OpenCallKey::Ready(call.id.as_str())) {
             let at = rounds.partition_point(|(round, _)| *round < matched.round);
@@ -204,9 +204,9 @@ impl<'a> CallMatcher<'a> {
         }
         let Some(ready) = self.first_open(&OpenCallKey::Ready(id)) else { return Some(first) };
         let round = |index: usize| self.matched.get(index).map(|call| call.round);
-        let waits = |call: &MatchedCall| call.request.is_some() && call.responses.is_empty();
-        let first_waits = self.matched.get(first).is_some_and(waits);
-        Some(if first_waits || round(ready) == round(first) { ready } else { first })
+        let is_pending = |call: &MatchedCall| call.request.is_some() && call.responses.is_empty();
+        let is_first_pending = self.matched.get(first).is_some_and(is_pending);
+        Some(if is_first_pending || round(ready) == round(first) { ready } else { first })
     }
 
     /// The first call of this id without a request, preferably one of its round with these arguments.
@@ -227,12 +227,13 @@ impl<'a> CallMatcher<'a> {
         while let Some((_, indices)) = rounds.last_mut() {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
-                let asked = matches!(key, OpenCallKey::NotRequested(_) | OpenCallKey::NotRequestedInput(..))
-                    && call.request.is_some();
-                let waits = matches!(key, OpenCallKey::Ready(_))
+                let has_request =
+                    matches!(key, OpenCallKey::NotRequested(_) | OpenCallKey::NotRequestedInput(..))
+                        && call.request.is_some();
+                let is_pending = matches!(key, OpenCallKey::Ready(_))
                     && call.request.is_some()
                     && call.responses.is_empty();
-                if call.result.is_none() && !asked && !waits {
+                if call.result.is_none() && !has_request && !is_pending {
                     return Some(index);
                 }
                 indices.pop_front();
@@ -244,18 +245,18 @@ impl<'a> CallMatcher<'a> {
 
     /// The only open call whose latest request has this id. Returns `None` if there are several.
     fn only_requested(&mut self, approval: &str) -> Option<usize> {
-        let asked = self.requested.get_mut(approval)?;
+        let indices = self.requested.get_mut(approval)?;
         let mut open = Vec::new();
-        while let Some(index) = asked.pop() {
-            let unsettled = self.matched.get(index).is_some_and(|call| call.result.is_none());
-            if unsettled && self.approvals.get(index).copied().flatten() == Some(approval) {
+        while let Some(index) = indices.pop() {
+            let has_no_result = self.matched.get(index).is_some_and(|call| call.result.is_none());
+            if has_no_result && self.approvals.get(index).copied().flatten() == Some(approval) {
                 open.push(index);
             }
             if open.len() == 2 {
                 break;
             }
         }
-        asked.extend(open.iter().rev());
+        indices.extend(open.iter().rev());
         match open.as_slice() {
             [only] => Some(*only),
             _ => None,

@@ -27,10 +27,10 @@ pub(super) fn text_of<'a>(block: &'a Value, kinds: &[&str]) -> Option<&'a str> {
 /// value stays in the frame.
 pub(super) fn read_content(
     dialect: Dialect,
-    said: Option<&Value>,
+    content_value: Option<&Value>,
     content: impl Fn(&Value) -> PartContent,
 ) -> (Vec<Part>, Option<Value>) {
-    match said {
+    match content_value {
         Some(Value::String(text)) => {
             let parts = if text.is_empty() { Vec::new() } else { vec![Part::text(text.as_str())] };
             (parts, Some(Value::String(String::new())))

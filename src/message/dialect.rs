@@ -124,16 +124,19 @@ impl Dialect {
 
     /// Whether this dialect gives a part no meaning, whatever the role of its message.
     pub(super) fn is_unknown_part(self, slot: SourceSlot, part: &Value) -> bool {
-        let spoken = |member: &str, value: Value| {
+        let model_message = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
-        let said = |role| segments::message_json(role, self.content_key(), vec![part.clone()].into());
+        let content_message =
+            |role| segments::message_json(role, self.content_key(), vec![part.clone()].into());
         let messages = match slot {
             // The content of an OpenAI tool message is one result, not parts.
-            SourceSlot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
-            SourceSlot::Content => ["user", "assistant", "tool"].map(said).to_vec(),
-            SourceSlot::ToolCalls => vec![spoken("tool_calls", vec![part.clone()].into())],
-            SourceSlot::FunctionCall => vec![spoken("function_call", part.clone())],
+            SourceSlot::Content if self == Self::OpenaiChat => {
+                ["user", "assistant"].map(content_message).to_vec()
+            }
+            SourceSlot::Content => ["user", "assistant", "tool"].map(content_message).to_vec(),
+            SourceSlot::ToolCalls => vec![model_message("tool_calls", vec![part.clone()].into())],
+            SourceSlot::FunctionCall => vec![model_message("function_call", part.clone())],
             SourceSlot::Refusal => return part.is_string(),
             SourceSlot::Whole => vec![part.clone()],
         };
@@ -228,12 +231,12 @@ impl History {
 fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
     let mut frame = request.clone();
     let mut messages = Vec::new();
-    let mut taken = None;
+    let mut system_key = None;
     if let Some(member) = dialect.system_keys().iter().find(|member| request.contains_key(**member))
         && let Some(system) = request.get(*member).and_then(|system| read_system(dialect, system))
     {
         frame.insert((*member).to_owned(), Value::Null);
-        taken = Some(*member);
+        system_key = Some(*member);
         messages.push(system);
     }
     let emptied = match request.get(dialect.messages_key())? {
@@ -252,7 +255,7 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
         _ => return None,
     };
     frame.insert(dialect.messages_key().to_owned(), emptied);
-    Some(History { messages, root: Some(RequestFrame { dialect, request: frame, system: taken }) })
+    Some(History { messages, root: Some(RequestFrame { dialect, request: frame, system: system_key }) })
 }
 
 /// Reads a separate system prompt. Returns `None` if its form is unknown; then it stays in the request.

@@ -31,10 +31,10 @@ pub(super) fn read(json: &Value) -> Message {
             );
         }
     };
-    let settles = |block: &Value| {
+    let is_result_or_answer = |block: &Value| {
         approval_parts::is_answer_or_state(block) || member_in_either_spelling(block, RESULT).is_some()
     };
-    let role = segments::role_of_user_message(named, map.get("parts"), settles);
+    let role = segments::role_of_user_message(named, map.get("parts"), is_result_or_answer);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("parts"), |block| {
         read_block(block, &role).unwrap_or(PartContent::Other)
     });
@@ -49,7 +49,7 @@ fn member_in_either_spelling<'a>(block: &'a Value, names: [&str; 2]) -> Option<&
     names.iter().find_map(|name| block.get(name)?.as_object())
 }
 
-/// Whether a call came without an id.
+/// Whether a call has no id.
 pub(super) fn has_no_id(call: &Part) -> bool {
     let own = call.source_in(DIALECT).and_then(|own| member_in_either_spelling(&own.json, CALL));
     own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
@@ -77,7 +77,7 @@ fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
 
 fn read_result(map: &Map) -> Option<ResultPart> {
     let response = map.get("response");
-    let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
+    let (output, status) = match response.map(|response| (response.get("output"), response.get("error"))) {
         Some((Some(output), None)) => (ResultOutput::from_value(output.clone()), ResultStatus::Output),
         Some((None, Some(error))) => (ResultOutput::from_value(error.clone()), ResultStatus::Error),
         _ => (ResultOutput::from_value(response.cloned().unwrap_or_default()), ResultStatus::Output),
@@ -90,7 +90,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "id")?,
         name: content_blocks::string_or_empty(map, "name")?,
         output,
-        status: settled,
+        status,
     })
 }
 

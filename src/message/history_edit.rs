@@ -86,32 +86,32 @@ impl History {
     pub fn find_approval_requests(&self) -> Vec<&RequestPart> {
         let matched = match_calls(&self.messages);
         let open = matched.iter().filter(|call| call.result.is_none()).filter_map(|call| call.request);
-        let mut places: Vec<PartPosition> = open.collect();
-        places.extend(
+        let mut positions: Vec<PartPosition> = open.collect();
+        positions.extend(
             self.hosted_requests()
                 .filter(|(_, request)| self.hosted_answer(request).is_none())
-                .map(|(place, _)| place),
+                .map(|(position, _)| position),
         );
-        places.sort();
-        places.into_iter().filter_map(|place| self.request_at(place)).collect()
+        positions.sort();
+        positions.into_iter().filter_map(|position| self.request_at(position)).collect()
     }
 
     /// The first answer to the latest request with this id. Answers that could belong to several calls, and answers after
     /// the call's result, are ignored.
     pub fn find_approval_decision(&self, approval_id: &str) -> Option<&ResponsePart> {
-        let asked = |call: &&MatchedCall| {
-            let request = call.request.and_then(|place| self.request_at(place));
+        let has_approval_id = |call: &&MatchedCall| {
+            let request = call.request.and_then(|position| self.request_at(position));
             request.is_some_and(|request| request.approval_id == approval_id)
         };
         let matched = match_calls(&self.messages);
-        let place = match matched.iter().rev().find(asked) {
+        let position = match matched.iter().rev().find(has_approval_id) {
             Some(call) => *call.responses.first()?,
             None => {
                 let mut hosted = self.hosted_requests().map(|(_, request)| request);
                 return self.hosted_answer(hosted.find(|request| request.approval_id == approval_id)?);
             }
         };
-        match self.part(place)?.content() {
+        match self.part(position)?.content() {
             PartContent::Response(response) => Some(response),
             _ => None,
         }
@@ -146,17 +146,16 @@ impl History {
     /// round: add results of such calls in order. Then nothing is added.
     pub fn append_results(&mut self, settlements: Vec<CallResult>) -> Result<(), HistoryEditError> {
         let matched = match_calls(&self.messages);
-        let by_place: BTreeMap<PartPosition, &MatchedCall> =
+        let by_position: BTreeMap<PartPosition, &MatchedCall> =
             matched.iter().map(|call| (call.position, call)).collect();
         let mut results: BTreeMap<PartPosition, (&MatchedCall, ResultPart)> = BTreeMap::new();
-        for CallResult { position: place, output, status: settled } in settlements {
-            let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
-            let named = self.call_at(place).ok_or(HistoryEditError::NotACall { place })?;
-            let result =
-                ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, status: settled };
-            let doubled = results.insert(place, (call, result)).is_some();
-            if doubled || call.result.is_some() {
-                return Err(HistoryEditError::AlreadyHasResult { place });
+        for CallResult { position, output, status } in settlements {
+            let call = by_position.get(&position).ok_or(HistoryEditError::NotACall { place: position })?;
+            let named = self.call_at(position).ok_or(HistoryEditError::NotACall { place: position })?;
+            let result = ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, status };
+            let is_duplicate = results.insert(position, (call, result)).is_some();
+            if is_duplicate || call.result.is_some() {
+                return Err(HistoryEditError::AlreadyHasResult { place: position });
             }
         }
         let with_results = self
@@ -164,7 +163,7 @@ impl History {
             .or_else(|| self.with_results(&matched, &results, false));
         match (with_results, results.keys().next()) {
             (Some(messages), _) => self.messages = messages,
-            (None, Some(place)) => return Err(HistoryEditError::SharedId { place: *place }),
+            (None, Some(position)) => return Err(HistoryEditError::SharedId { place: *position }),
             (None, None) => {}
         }
         Ok(())
@@ -208,12 +207,12 @@ impl History {
         let new = History::new(messages);
         let before = matched.iter().map(|call| match results.get(&call.position) {
             Some((_, result)) => (Some(result), None),
-            None => (call.result.and_then(|place| self.result_at(place)), self.pending_request(call)),
+            None => (call.result.and_then(|position| self.result_at(position)), self.pending_request(call)),
         });
         let now = match_calls(&new.messages);
-        let same = before.eq(now
-            .iter()
-            .map(|call| (call.result.and_then(|place| new.result_at(place)), new.pending_request(call))));
+        let same = before.eq(now.iter().map(|call| {
+            (call.result.and_then(|position| new.result_at(position)), new.pending_request(call))
+        }));
         same.then_some(new.messages)
     }
 
@@ -225,15 +224,15 @@ impl History {
         after_results.next().map_or(self.messages.len(), |(index, _)| index)
     }
 
-    fn call_at(&self, place: PartPosition) -> Option<&CallPart> {
-        match self.part(place)?.content() {
+    fn call_at(&self, position: PartPosition) -> Option<&CallPart> {
+        match self.part(position)?.content() {
             PartContent::Call(call) => Some(call),
             _ => None,
         }
     }
 
-    fn result_at(&self, place: PartPosition) -> Option<&ResultPart> {
-        match self.part(place)?.content() {
+    fn result_at(&self, position: PartPosition) -> Option<&ResultPart> {
+        match self.part(position)?.content() {
             PartContent::Result(result) => Some(result),
             _ => None,
         }
@@ -241,11 +240,11 @@ impl History {
 
     /// The request of a call without a result.
     fn pending_request(&self, call: &MatchedCall) -> Option<&RequestPart> {
-        call.request.filter(|_| call.result.is_none()).and_then(|place| self.request_at(place))
+        call.request.filter(|_| call.result.is_none()).and_then(|position| self.request_at(position))
     }
 
-    fn request_at(&self, place: PartPosition) -> Option<&RequestPart> {
-        match self.part(place)?.content() {
+    fn request_at(&self, position: PartPosition) -> Option<&RequestPart> {
+        match self.part(position)?.content() {
             PartContent::Request(request) => Some(request),
             _ => None,
         }
@@ -260,10 +259,10 @@ impl History {
                 .map(move |(part, _)| PartPosition { message, part })
                 .collect::<Vec<_>>()
         };
-        let places = self.messages.iter().enumerate().flat_map(parts);
-        places
-            .filter(|place| self.part(*place).is_some_and(is_hosted))
-            .filter_map(|place| Some((place, self.request_at(place)?)))
+        let positions = self.messages.iter().enumerate().flat_map(parts);
+        positions
+            .filter(|position| self.part(*position).is_some_and(is_hosted))
+            .filter_map(|position| Some((position, self.request_at(position)?)))
     }
 
     fn hosted_answer(&self, request: &RequestPart) -> Option<&ResponsePart> {
@@ -282,13 +281,13 @@ impl History {
     /// If there is no call at this position.
     pub fn add_approval_request(
         &mut self,
-        place: PartPosition,
+        position: PartPosition,
         request: RequestPart,
     ) -> Result<(), HistoryEditError> {
-        let asked = match_calls(&self.messages).into_iter().find(|matched| matched.position == place);
-        let asked = asked.ok_or(HistoryEditError::NotACall { place })?.request.is_some();
-        match self.messages.get_mut(place.message) {
-            Some(message) if !asked => message.push(request.into()),
+        let call = match_calls(&self.messages).into_iter().find(|matched| matched.position == position);
+        let has_request = call.ok_or(HistoryEditError::NotACall { place: position })?.request.is_some();
+        match self.messages.get_mut(position.message) {
+            Some(message) if !has_request => message.push(request.into()),
             _ => self.push(Message::new(Role::Assistant, vec![request.into()])),
         }
         Ok(())

@@ -28,7 +28,9 @@ pub(super) fn assign_missing_ids(messages: &mut [Message]) {
             .and_then(|message| message.parts.get(matched.position.part));
         let Some(PartContent::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
         let (id, name) = (id.clone(), name.clone());
-        let Some(result) = matched.result.and_then(|place| result_at(messages, place)) else { continue };
+        let Some(result) = matched.result.and_then(|position| result_at(messages, position)) else {
+            continue;
+        };
         result.call_id = id;
         if result.name.is_empty() {
             result.name = name;
@@ -36,8 +38,8 @@ pub(super) fn assign_missing_ids(messages: &mut [Message]) {
     }
 }
 
-fn result_at(messages: &mut [Message], place: PartPosition) -> Option<&mut ResultPart> {
-    match messages.get_mut(place.message)?.parts.get_mut(place.part)?.content_mut() {
+fn result_at(messages: &mut [Message], position: PartPosition) -> Option<&mut ResultPart> {
+    match messages.get_mut(position.message)?.parts.get_mut(position.part)?.content_mut() {
         PartContent::Result(result) => Some(result),
         _ => None,
     }

@@ -62,7 +62,7 @@ impl History {
     }
 
     fn occurrence(&self, matched: MatchedCall) -> Option<CallOccurrence<'_>> {
-        let content = |place: PartPosition| self.part(place).map(Part::content);
+        let content = |position: PartPosition| self.part(position).map(Part::content);
         let Some(PartContent::Call(call)) = content(matched.position) else { return None };
         Some(CallOccurrence {
             position: matched.position,
@@ -77,7 +77,7 @@ impl History {
             responses: matched
                 .responses
                 .into_iter()
-                .filter_map(|place| match content(place) {
+                .filter_map(|position| match content(position) {
                     Some(PartContent::Response(response)) => Some(response),
                     _ => None,
                 })
@@ -89,7 +89,7 @@ impl History {
         })
     }
 
-    pub(super) fn part(&self, place: PartPosition) -> Option<&Part> {
-        self.messages.get(place.message)?.parts.get(place.part)
+    pub(super) fn part(&self, position: PartPosition) -> Option<&Part> {
+        self.messages.get(position.message)?.parts.get(position.part)
     }
 }

@@ -175,8 +175,8 @@ impl<'a> MessageDraft<'a> {
     }
 
     fn finish(&mut self, written: &mut Vec<Value>) {
-        let spoken = !self.said.is_empty() || self.is_closed();
-        if self.frame.is_none() && !spoken {
+        let has_content = !self.said.is_empty() || self.is_closed();
+        if self.frame.is_none() && !has_content {
             return;
         }
         let fresh = || Map::from_iter([("role".to_owned(), self.role.into())]);

@@ -154,34 +154,35 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
     let custom = custom_calls(messages);
     let mut items = Vec::new();
     for segment in segments::segments(DIALECT, messages, |_, _| false) {
-        let mut said = Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
+        let mut pending_segment =
+            Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
         for part in &segment.parts {
-            let within = said.frame.is_some()
+            let within = pending_segment.frame.is_some()
                 && part.source_in(DIALECT).is_some_and(|own| own.slot == SourceSlot::Content);
             match write_item(part, &custom).filter(|_| !within) {
                 Some(item) => {
-                    finish(&mut said, &mut items);
+                    finish(&mut pending_segment, &mut items);
                     items.push(item);
                 }
-                None => said.parts.push(part),
+                None => pending_segment.parts.push(part),
             }
             // A model message contains one text, unless it was read with more.
-            if said.frame.is_none() && said.role == Role::Assistant {
-                finish(&mut said, &mut items);
+            if pending_segment.frame.is_none() && pending_segment.role == Role::Assistant {
+                finish(&mut pending_segment, &mut items);
             }
         }
-        finish(&mut said, &mut items);
+        finish(&mut pending_segment, &mut items);
     }
     items
 }
 
-fn finish(said: &mut Segment, items: &mut Vec<Value>) {
-    if said.frame.is_some() || !said.parts.is_empty() {
-        let role = segments::new_message_role(&said.role);
-        items.push(said.write(DIALECT, (role, "content"), true, |part| write_block(role, part)));
+fn finish(segment: &mut Segment, items: &mut Vec<Value>) {
+    if segment.frame.is_some() || !segment.parts.is_empty() {
+        let role = segments::new_message_role(&segment.role);
+        items.push(segment.write(DIALECT, (role, "content"), true, |part| write_block(role, part)));
     }
-    said.frame = None;
-    said.parts.clear();
+    segment.frame = None;
+    segment.parts.clear();
 }
 
 /// The part as a separate item. Returns `None` if it is not one.

@@ -41,11 +41,11 @@ impl History {
 
     fn settle_rounds(&self, dialect: Dialect) -> Vec<Message> {
         let matched = match_calls(&self.messages);
-        let mut settled = Vec::new();
+        let mut messages = Vec::new();
         let mut index = 0;
         while let Some(message) = self.messages.get(index) {
             if message.role != Role::Assistant {
-                settled.extend(accepted_message(dialect, message, false));
+                messages.extend(accepted_message(dialect, message, false));
                 index += 1;
                 continue;
             }
@@ -59,24 +59,24 @@ impl History {
             let first = matched.partition_point(|call| call.position.message < index);
             let calls: Vec<&MatchedCall> =
                 matched.iter().skip(first).take_while(|call| call.position.message < after).collect();
-            settled.extend(model_messages(dialect, &round));
+            messages.extend(model_messages(dialect, &round));
             index = after;
             if calls.is_empty() {
                 continue;
             }
             match self.messages.get(after).filter(|next| next.frame_in(dialect).is_some()) {
                 Some(next) if self.has_exactly_results(after, next, &calls) => {
-                    settled.extend(accepted_message(dialect, next, true));
+                    messages.extend(accepted_message(dialect, next, true));
                     index += 1;
                 }
                 _ => {
                     let results =
                         calls.iter().filter_map(|call| self.result_or_placeholder(dialect, call)).collect();
-                    settled.push(Message::new(Role::Tool, results));
+                    messages.push(Message::new(Role::Tool, results));
                 }
             }
         }
-        settled
+        messages
     }
 
     /// Whether the results in this message are exactly those of the calls, in order.
@@ -89,23 +89,23 @@ impl History {
         let held: Vec<usize> = results.map(|(part, _)| part).collect();
         held.len() == calls.len()
             && held.iter().zip(calls).all(|(part, call)| {
-                call.result.is_some_and(|place| place.message == index && place.part == *part)
+                call.result.is_some_and(|position| position.message == index && position.part == *part)
             })
     }
 
     /// The result of a call, or a placeholder for it.
     fn result_or_placeholder(&self, dialect: Dialect, matched: &MatchedCall) -> Option<Part> {
         let called = self.part(matched.position)?;
-        let result = match matched.result.and_then(|place| self.part(place)) {
+        let result = match matched.result.and_then(|position| self.part(position)) {
             Some(result) => accepted_part(dialect, result, true)?,
             None => self.placeholder_result(called, matched)?,
         };
         // A call without an id is answered by position, not by the id that was generated for it.
         match result.content() {
-            PartContent::Result(said)
+            PartContent::Result(result_part)
                 if dialect == Dialect::Gemini && has_no_id(called) && result.source_in(dialect).is_none() =>
             {
-                Some(Part::result(ResultPart { call_id: String::new(), ..said.clone() }))
+                Some(Part::result(ResultPart { call_id: String::new(), ..result_part.clone() }))
             }
             _ => Some(result),
         }
@@ -117,13 +117,13 @@ impl History {
         let answers: Vec<&ResponsePart> = matched
             .responses
             .iter()
-            .filter_map(|place| match self.part(*place)?.content() {
+            .filter_map(|position| match self.part(*position)?.content() {
                 PartContent::Response(response) => Some(response),
                 _ => None,
             })
             .collect();
         let denial = answers.iter().find(|answer| !answer.approved);
-        let (output, settled) = match (denial, answers.first(), matched.request) {
+        let (output, status) = match (denial, answers.first(), matched.request) {
             (Some(denial), _, _) => (denied_output(denial.reason.as_deref()), ResultStatus::Denied),
             (None, Some(_), _) => {
                 (text_output("Not run yet: this call was approved, but has no result."), ResultStatus::Error)
@@ -133,12 +133,7 @@ impl History {
             }
             (None, None, None) => (text_output("Not run: this call has no result."), ResultStatus::Error),
         };
-        Some(Part::result(ResultPart {
-            call_id: call.id.clone(),
-            name: call.name.clone(),
-            output,
-            status: settled,
-        }))
+        Some(Part::result(ResultPart { call_id: call.id.clone(), name: call.name.clone(), output, status }))
     }
 }
 
@@ -175,9 +170,9 @@ fn accepted_message(dialect: Dialect, message: &Message, with_results: bool) -> 
     }
     let parts: Vec<Part> =
         message.parts.iter().filter_map(|part| accepted_part(dialect, part, with_results)).collect();
-    let said_nothing = own.is_some() && message.parts.is_empty();
+    let is_empty_message = own.is_some() && message.parts.is_empty();
     let frame = own.cloned();
-    (said_nothing || !parts.is_empty()).then(|| Message { role: message.role.clone(), parts, frame })
+    (is_empty_message || !parts.is_empty()).then(|| Message { role: message.role.clone(), parts, frame })
 }
 
 fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Part> {
@@ -213,8 +208,8 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
 /// Replaces ids that Anthropic rejects: an id must be unique, with only letters, digits, `_` and `-`.
 fn replace_invalid_ids(messages: &mut [Message]) {
     for matched in match_calls(messages) {
-        let part = |messages: &[Message], place: PartPosition| {
-            messages.get(place.message)?.parts.get(place.part).cloned()
+        let part = |messages: &[Message], position: PartPosition| {
+            messages.get(position.message)?.parts.get(position.part).cloned()
         };
         let Some(call) = part(messages, matched.position) else { continue };
         let PartContent::Call(call) = call.content() else { continue };
@@ -225,15 +220,20 @@ fn replace_invalid_ids(messages: &mut [Message]) {
         let id = format!("call_{}_{}", Digest::compute(call.id.as_bytes()).short_hex(), matched.repeat);
         let renamed = PartContent::Call(CallPart { id: id.clone(), ..call.clone() });
         replace_content(messages, matched.position, renamed);
-        let Some(place) = matched.result else { continue };
-        let Some(result) = part(messages, place) else { continue };
+        let Some(position) = matched.result else { continue };
+        let Some(result) = part(messages, position) else { continue };
         let PartContent::Result(result) = result.content() else { continue };
-        replace_content(messages, place, PartContent::Result(ResultPart { call_id: id, ..result.clone() }));
+        replace_content(
+            messages,
+            position,
+            PartContent::Result(ResultPart { call_id: id, ..result.clone() }),
+        );
     }
 }
 
-fn replace_content(messages: &mut [Message], place: PartPosition, content: PartContent) {
-    if let Some(part) = messages.get_mut(place.message).and_then(|message| message.parts.get_mut(place.part))
+fn replace_content(messages: &mut [Message], position: PartPosition, content: PartContent) {
+    if let Some(part) =
+        messages.get_mut(position.message).and_then(|message| message.parts.get_mut(position.part))
     {
         *part = content.into();
     }

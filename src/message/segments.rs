@@ -29,7 +29,7 @@ impl Segment<'_> {
     pub(super) fn write(
         &self,
         dialect: Dialect,
-        (role, said_in): (&str, &str),
+        (role, content_key): (&str, &str),
         plain: bool,
         block: impl Fn(&Part) -> Value,
     ) -> Value {
@@ -40,8 +40,8 @@ impl Segment<'_> {
             Some(frame) => frame.json.clone(),
             None => Map::from_iter([("role".to_owned(), role.into())]),
         };
-        if let Some(content) = content_json(map.get(said_in), &self.parts, plain, block) {
-            map.insert(said_in.to_owned(), content);
+        if let Some(content) = content_json(map.get(content_key), &self.parts, plain, block) {
+            map.insert(content_key.to_owned(), content);
         }
         map.into()
     }
@@ -77,12 +77,12 @@ pub(super) fn segments<'a>(
             continue;
         }
         // Providers reject empty texts.
-        let said = message
+        let nonempty_parts = message
             .parts
             .iter()
             .filter(|part| part.source_in(dialect).is_some() || part.as_text() != Some(""));
         let mut run: Option<Segment<'a>> = None;
-        for part in said {
+        for part in nonempty_parts {
             let role = role_of_part(part, &message.role);
             match &mut run {
                 Some(run)
@@ -137,8 +137,8 @@ fn role_of_part(part: &Part, message: &Role) -> Role {
 }
 
 /// A message with a role and one member for its content.
-pub(super) fn message_json(role: &str, said: &str, content: Value) -> Value {
-    Map::from_iter([("role".to_owned(), role.into()), (said.to_owned(), content)]).into()
+pub(super) fn message_json(role: &str, content_key: &str, content: Value) -> Value {
+    Map::from_iter([("role".to_owned(), role.into()), (content_key.to_owned(), content)]).into()
 }
 
 /// The contents in the form of the frame: a single text stays a string if the message had a string, or if the message is
@@ -162,25 +162,26 @@ pub(super) fn content_json(
 }
 
 /// Appends the content of `next` to that of `whole`; a string becomes an array with one text.
-pub(super) fn append_content(whole: &mut Value, said: &str, next: &Value) {
+pub(super) fn append_content(whole: &mut Value, content_key: &str, next: &Value) {
     let list = |content: Option<&Value>| match content {
         Some(Value::Array(blocks)) => blocks.clone(),
         Some(Value::String(text)) => vec![super::content_blocks::text_block(text)],
         _ => Vec::new(),
     };
-    let blocks: Vec<Value> = list(whole.get(said)).into_iter().chain(list(next.get(said))).collect();
+    let blocks: Vec<Value> =
+        list(whole.get(content_key)).into_iter().chain(list(next.get(content_key))).collect();
     if let Some(whole) = whole.as_object_mut() {
-        whole.insert(said.to_owned(), blocks.into());
+        whole.insert(content_key.to_owned(), blocks.into());
     }
 }
 
 /// Removes the role of a system instruction, unless it was read with one.
 pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
-    let spoken = system
+    let has_role = system
         .iter()
         .filter_map(|message| message.frame_in(Dialect::Gemini))
         .any(|frame| frame.json.contains_key("role"));
-    if let (false, Some(whole)) = (spoken, whole.as_object_mut()) {
+    if let (false, Some(whole)) = (has_role, whole.as_object_mut()) {
         whole.remove("role");
     }
     whole
@@ -190,12 +191,12 @@ pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
 /// An answer among other user content is not, because a client that relays user content relays it too.
 pub(super) fn role_of_user_message(
     named: Role,
-    said: Option<&Value>,
-    settles: impl Fn(&Value) -> bool,
+    content: Option<&Value>,
+    is_result_or_answer: impl Fn(&Value) -> bool,
 ) -> Role {
-    let blocks = said.and_then(Value::as_array).filter(|blocks| !blocks.is_empty());
+    let blocks = content.and_then(Value::as_array).filter(|blocks| !blocks.is_empty());
     match blocks {
-        Some(blocks) if named == Role::User && blocks.iter().all(settles) => Role::Tool,
+        Some(blocks) if named == Role::User && blocks.iter().all(is_result_or_answer) => Role::Tool,
         _ => named,
     }
 }

@@ -73,7 +73,7 @@ impl Around {
         match (node.get("script"), node.get("file")) {
             (Some(inline), None) => {
                 let text = inline.as_str()?;
-                let place = ScriptLocation {
+                let location = ScriptLocation {
                     file: reader.source_name(inline.span.source),
                     lines: reader.line_starts(inline),
                 };
@@ -82,7 +82,7 @@ impl Around {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
                         reader.arguments.merge(&script.argument_names());
-                        Some(Self { script, scope, location: place })
+                        Some(Self { script, scope, location })
                     }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
@@ -95,13 +95,13 @@ impl Around {
             (None, Some(file)) => {
                 let (source, text) = reader.read_referenced_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
-                let place = ScriptLocation { file: reader.source_name(source), lines };
+                let location = ScriptLocation { file: reader.source_name(source), lines };
                 match script::AroundScript::compile(&text) {
                     Ok(script) => {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
                         reader.arguments.merge(&script.argument_names());
-                        Some(Self { script, scope, location: place })
+                        Some(Self { script, scope, location })
                     }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =

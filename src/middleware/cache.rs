@@ -129,7 +129,7 @@ impl Cache {
         let scope = self.scope.shared_key(view, session)?;
         let (how, same) = match &self.key {
             CacheKey::Arguments => (0, view.input.clone()),
-            CacheKey::Paths(places) => (1, Value::Array(places.values(view).ok()?)),
+            CacheKey::Paths(paths) => (1, Value::Array(paths.values(view).ok()?)),
             CacheKey::Computed(expression) => (2, expression.value(view).ok()?),
         };
         let (server, tool) = (&view.call.server, &view.call.tool);

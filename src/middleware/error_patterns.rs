@@ -25,7 +25,7 @@ impl ErrorPatterns {
 
     /// Whether an error matches.
     pub fn matches(&self, error: &ToolError) -> bool {
-        self.0.is_empty() || self.matches_each(error).any(|concerns| concerns)
+        self.0.is_empty() || self.matches_each(error).any(|matches| matches)
     }
 
     /// Returns for each pattern, in order, whether it matches an error.

@@ -144,14 +144,16 @@ impl CommonLimitSettings {
                 return None;
             }
             (word, Some((max_wait, _))) => {
-                let said = word.map_or("the default is `on_exceed: deny`".to_owned(), |word| {
+                let setting = word.map_or("the default is `on_exceed: deny`".to_owned(), |word| {
                     format!("`on_exceed: {word}`")
                 });
                 reader.report(
                     Diagnostic::new(
                         &CONFLICTING_KEYS,
                         max_wait.span,
-                        format!("`max_wait` has no effect, because calls over the limit do not wait: {said}"),
+                        format!(
+                            "`max_wait` has no effect, because calls over the limit do not wait: {setting}"
+                        ),
                     )
                     .with_help("write `on_exceed: wait`, or remove `max_wait`"),
                 );
@@ -171,7 +173,7 @@ impl CommonLimitSettings {
         cost: CallCost,
         counted: CountedCalls,
         identity: &str,
-        words: String,
+        description: String,
     ) -> Limit {
         let Self { key, on_exceed, message, passes_without_store } = self;
         let identity = json::digest(&crate::json::json!([identity, key.identity()])).short_hex();
@@ -181,7 +183,7 @@ impl CommonLimitSettings {
             counted,
             on_exceed,
             message,
-            description: words,
+            description,
             allows_on_store_error: passes_without_store,
             key,
             identity,
@@ -219,8 +221,8 @@ impl Limit {
     }
 }
 
-fn amount_at(place: Place<'_>) -> Option<Amount> {
-    Amount::from_number(place.as_json()?.as_number()?)
+fn amount_at(node: Place<'_>) -> Option<Amount> {
+    Amount::from_number(node.as_json()?.as_number()?)
 }
 
 /// Reads a number greater than 0 and at most a trillion. Reports anything else.

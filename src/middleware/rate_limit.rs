@@ -95,11 +95,11 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
     let (rule, identity) = match per? {
         (per, word @ ("run" | "conversation")) => {
             for key in ["algorithm", "burst"] {
-                if let Some(said) = node.get(key) {
+                if let Some(setting) = node.get(key) {
                     reader.report(
                         Diagnostic::new(
                             &CONFLICTING_KEYS,
-                            said.span,
+                            setting.span,
                             format!("`{key}` has no effect with `per: {word}`, where nothing is replenished"),
                         )
                         .with_label(per.span, "the count never decreases")

@@ -94,7 +94,7 @@ impl Redact {
     }
 
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let places: Vec<&str> = scalar_or_items(node.get("in")).filter_map(YamlNode::as_str).collect();
+        let targets: Vec<&str> = scalar_or_items(node.get("in")).filter_map(YamlNode::as_str).collect();
         let reported = reader.problem_count();
         let redactor = read_redactor(node, "detect", reader);
         let keys = ["detect", "patterns"];
@@ -105,8 +105,8 @@ impl Redact {
             );
         }
         (reader.problem_count() == reported).then(|| Self {
-            input: places.is_empty() || places.contains(&"input"),
-            output: places.is_empty() || places.contains(&"output"),
+            input: targets.is_empty() || targets.contains(&"input"),
+            output: targets.is_empty() || targets.contains(&"output"),
             redactor,
         })
     }

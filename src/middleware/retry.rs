@@ -115,8 +115,8 @@ impl Retry {
             let annotations = tool.and_then(|tool| tool.descriptor.annotations.as_ref());
             annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)
         };
-        let said = tool.is_some_and(|tool| tool.descriptor.idempotent);
-        self.idempotent.unwrap_or_else(|| said || hint("idempotentHint") || hint("readOnlyHint"))
+        let is_idempotent = tool.is_some_and(|tool| tool.descriptor.idempotent);
+        self.idempotent.unwrap_or_else(|| is_idempotent || hint("idempotentHint") || hint("readOnlyHint"))
     }
 
     /// Returns the pause after an attempt (the first is 1). `random` is from 0 to 1.
@@ -149,11 +149,11 @@ impl Backoff {
             }
             Some(factor)
         });
-        if let (Some(max), Some(said)) = (max, node.get("max"))
+        if let (Some(max), Some(max_node)) = (max, node.get("max"))
             && max < initial
         {
             reader.report(
-                Diagnostic::new(&OUT_OF_RANGE, said.span, "`max` is shorter than `initial`")
+                Diagnostic::new(&OUT_OF_RANGE, max_node.span, "`max` is shorter than `initial`")
                     .with_help("make `max` longer, or `initial` shorter"),
             );
         }

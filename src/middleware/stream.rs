@@ -155,10 +155,10 @@ impl Stream {
             })
             .collect();
         let drop = node.get("drop").map(|node| read_drop(node, reader));
-        let places: Vec<&str> = scalar_or_items(node.get("in")).filter_map(YamlNode::as_str).collect();
+        let targets: Vec<&str> = scalar_or_items(node.get("in")).filter_map(YamlNode::as_str).collect();
         (reader.problem_count() == reported).then(|| Self {
-            text: places.is_empty() || places.contains(&"text"),
-            reasoning: places.is_empty() || places.contains(&"reasoning"),
+            text: targets.is_empty() || targets.contains(&"text"),
+            reasoning: targets.is_empty() || targets.contains(&"reasoning"),
             drop,
             replace,
             redact: hides.then(|| Arc::new(redactor)),

@@ -89,26 +89,26 @@ impl StreamFilter {
     }
 
     fn push_text(&mut self, name: TextId, delta: String) -> Vec<Chunk> {
-        let concerns = |policy: &&Stream| if name.reasoning { policy.reasoning } else { policy.text };
-        if !self.policies.iter().any(|policy| concerns(&policy)) {
+        let applies = |policy: &&Stream| if name.reasoning { policy.reasoning } else { policy.text };
+        if !self.policies.iter().any(|policy| applies(&policy)) {
             return vec![name.chunk(delta)];
         }
-        let place = match self.texts.iter().position(|text| text.name == name) {
-            Some(place) => place,
+        let index = match self.texts.iter().position(|text| text.name == name) {
+            Some(index) => index,
             None if self.texts.len() == MAX_STREAM_TEXTS => {
-                let told = std::mem::replace(&mut self.surplus_withheld, true);
-                return if told { Vec::new() } else { vec![name.chunk(WITHHELD.to_owned())] };
+                let was_withheld = std::mem::replace(&mut self.surplus_withheld, true);
+                return if was_withheld { Vec::new() } else { vec![name.chunk(WITHHELD.to_owned())] };
             }
             None => {
-                let policies = self.policies.iter().filter(concerns);
+                let policies = self.policies.iter().filter(applies);
                 self.texts.push(FilteredText::new(name.clone(), policies.flat_map(filter_steps).collect()));
                 self.texts.len() - 1
             }
         };
-        let shown = self.texts.get_mut(place).map(|text| text.push(&delta)).unwrap_or_default();
+        let filtered = self.texts.get_mut(index).map(|text| text.push(&delta)).unwrap_or_default();
         let mut passed = Vec::new();
-        if !shown.is_empty() {
-            passed.push(name.chunk(shown));
+        if !filtered.is_empty() {
+            passed.push(name.chunk(filtered));
         }
         self.release_delayed(&mut passed);
         passed
@@ -173,25 +173,25 @@ impl FilteredText {
             let mut flowing = delta.to_owned();
             let mut overlong = false;
             for step in &mut self.steps {
-                let mut shown = String::new();
-                overlong |= step.push(&flowing, &mut shown).is_err();
+                let mut filtered = String::new();
+                overlong |= step.push(&flowing, &mut filtered).is_err();
                 if !overlong {
-                    after(step, &mut shown);
+                    after(step, &mut filtered);
                 }
-                flowing = shown;
+                flowing = filtered;
             }
             (flowing, overlong)
         });
-        let (mut shown, failed) = catch_unwind(flow).unwrap_or((String::new(), true));
+        let (mut filtered, failed) = catch_unwind(flow).unwrap_or((String::new(), true));
         if failed {
             self.withheld = true;
             self.steps = Vec::new();
             self.marks_passed = self.marks;
-            shown.push_str(WITHHELD);
+            filtered.push_str(WITHHELD);
         } else {
             self.advance_marks();
         }
-        shown
+        filtered
     }
 
     /// Marks the current position in the text. Returns `None` if nothing is held back before it.
@@ -253,24 +253,20 @@ fn filter_steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
         .redact
         .iter()
         .map(|redactor| TextFilter::Redaction(StreamRedactor::from_redactor(Arc::clone(redactor))));
-    drop.chain(replace).chain(redact).map(|sifter| FilterStep {
-        filter: sifter,
-        received: 0,
-        marks: VecDeque::new(),
-    })
+    drop.chain(replace).chain(redact).map(|filter| FilterStep { filter, received: 0, marks: VecDeque::new() })
 }
 
 impl FilterStep {
-    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
+    fn push(&mut self, more: &str, filtered: &mut String) -> Result<(), MatchTooLongError> {
         self.received += more.len() as u64;
-        self.filter.push(more, shown)
+        self.filter.push(more, filtered)
     }
 }
 
 impl TextFilter {
-    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
+    fn push(&mut self, more: &str, filtered: &mut String) -> Result<(), MatchTooLongError> {
         match self {
-            Self::Redaction(sieve) => return sieve.push(more, shown),
+            Self::Redaction(redactor) => return redactor.push(more, filtered),
             Self::LineDrop { unwanted, line } => {
                 for piece in more.split_inclusive('\n') {
                     line.push_str(piece);
@@ -278,19 +274,19 @@ impl TextFilter {
                         return Err(MatchTooLongError);
                     }
                     if piece.ends_with('\n') {
-                        shown.push_str(&take_kept_line(unwanted, line));
+                        filtered.push_str(&take_kept_line(unwanted, line));
                     }
                 }
             }
             Self::ChunkDrop { unwanted } if unwanted.has_match(more) => {}
-            Self::ChunkDrop { .. } => shown.push_str(more),
+            Self::ChunkDrop { .. } => filtered.push_str(more),
         }
         Ok(())
     }
 
     fn finish(&mut self) -> String {
         match self {
-            Self::Redaction(sieve) => sieve.finish(),
+            Self::Redaction(redactor) => redactor.finish(),
             Self::LineDrop { unwanted, line } => take_kept_line(unwanted, line),
             Self::ChunkDrop { .. } => String::new(),
         }
@@ -298,7 +294,7 @@ impl TextFilter {
 
     fn held(&self) -> usize {
         match self {
-            Self::Redaction(sieve) => sieve.held_bytes(),
+            Self::Redaction(redactor) => redactor.held_bytes(),
             Self::LineDrop { line, .. } => line.len(),
             Self::ChunkDrop { .. } => 0,
         }

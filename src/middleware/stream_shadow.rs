@@ -37,9 +37,9 @@ impl StreamShadow {
     }
 
     fn has_changed(&mut self, passed: &[Chunk]) -> bool {
-        passed.iter().filter_map(text_delta).any(|(text, shown)| {
+        passed.iter().filter_map(text_delta).any(|(text, delta)| {
             let held = self.held.entry(text).or_default();
-            match held.strip_prefix(shown) {
+            match held.strip_prefix(delta) {
                 Some(rest) => {
                     *held = rest.to_owned();
                     false

@@ -261,12 +261,12 @@ impl TransformStep {
             change => {
                 let mut changed = false;
                 for location in &locations {
-                    let Some(place) = path::get_mut(value, location) else { continue };
+                    let Some(current) = path::get_mut(value, location) else { continue };
                     if let Some(new) = change
-                        .new_value(place)
+                        .new_value(current)
                         .map_err(|problem| format!("`{}` {problem}", self.path.text()))?
                     {
-                        *place = new;
+                        *current = new;
                         changed = true;
                     }
                 }
@@ -336,23 +336,23 @@ impl TransformChange {
     }
 
     /// Returns the new value. Returns `None` if the value does not change.
-    fn new_value(&self, place: &Value) -> Result<Option<Value>, String> {
-        work_limit::spend_for(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
+    fn new_value(&self, current: &Value) -> Result<Option<Value>, String> {
+        work_limit::spend_for(current.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
         let new = match self {
             Self::Set(new) => new.clone(),
-            Self::Trim => expect_string(place, "trim")?.trim().into(),
-            Self::Lowercase => expect_string(place, "lowercase")?.to_lowercase().into(),
-            Self::Uppercase => expect_string(place, "uppercase")?.to_uppercase().into(),
+            Self::Trim => expect_string(current, "trim")?.trim().into(),
+            Self::Lowercase => expect_string(current, "lowercase")?.to_lowercase().into(),
+            Self::Uppercase => expect_string(current, "uppercase")?.to_uppercase().into(),
             Self::Replace { pattern, with } => {
-                pattern.replace_all(expect_string(place, "replace")?, with.as_str()).into_owned().into()
+                pattern.replace_all(expect_string(current, "replace")?, with.as_str()).into_owned().into()
             }
-            Self::Clamp { min, max } => match place {
+            Self::Clamp { min, max } => match current {
                 Value::Number(number) => Value::Number(clamp(number, min.as_ref(), max.as_ref()).clone()),
                 other => return Err(type_mismatch(other, "clamp", JsonType::Number)),
             },
             Self::Remove | Self::Default(_) | Self::Rename(_) | Self::Template(_) => return Ok(None),
         };
-        Ok((new != *place).then_some(new))
+        Ok((new != *current).then_some(new))
     }
 }
 
@@ -364,14 +364,14 @@ fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number
     }
 }
 
-fn expect_string<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
-    place.as_str().ok_or_else(|| type_mismatch(place, step, JsonType::String))
+fn expect_string<'a>(value: &'a Value, step: &str) -> Result<&'a str, String> {
+    value.as_str().ok_or_else(|| type_mismatch(value, step, JsonType::String))
 }
 
-fn type_mismatch(place: &Value, step: &str, wanted: JsonType) -> String {
+fn type_mismatch(value: &Value, step: &str, wanted: JsonType) -> String {
     format!(
         "must be {} for `{step}`, it is {}",
         wanted.with_article(),
-        JsonType::from_value(place).with_article()
+        JsonType::from_value(value).with_article()
     )
 }

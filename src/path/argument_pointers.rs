@@ -56,9 +56,9 @@ impl ArgumentPointers {
         self.pointers.len() >= self.limit
     }
 
-    fn add(&mut self, place: String) {
-        if !self.is_full() && !self.pointers.contains(&place) {
-            self.pointers.push(place);
+    fn add(&mut self, pointer: String) {
+        if !self.is_full() && !self.pointers.contains(&pointer) {
+            self.pointers.push(pointer);
         }
     }
 
@@ -143,11 +143,11 @@ mod tests {
     fn places(paths: &[&str], input: &Value) -> Vec<String> {
         let mut names = ArgumentNames::default();
         paths.iter().for_each(|path| names.merge(&Path::parse(path).unwrap().argument_names()));
-        let mut places = ArgumentPointers::new(6);
-        places.add_named(&names, input);
-        places.add_matched(&names, input);
-        places.add_nested(&names, input);
-        places.into_vec()
+        let mut pointers = ArgumentPointers::new(6);
+        pointers.add_named(&names, input);
+        pointers.add_matched(&names, input);
+        pointers.add_nested(&names, input);
+        pointers.into_vec()
     }
 
     #[test]
@@ -171,10 +171,10 @@ mod tests {
             (vec!["$.input", "$.tool"], vec![]),
         ] {
             let mut expected: Vec<String> = found.into_iter().map(str::to_owned).collect();
-            let mut places = places(&paths, &input);
+            let mut pointers = places(&paths, &input);
             expected.sort();
-            places.sort();
-            assert_eq!(places, expected, "{paths:?}");
+            pointers.sort();
+            assert_eq!(pointers, expected, "{paths:?}");
         }
         assert_eq!(places(&["$.input.*", "$.input.to"], &input).first().unwrap(), "/to");
     }

@@ -19,12 +19,12 @@ impl NodeLocation {
 }
 
 impl<'a> FromIterator<ChildKey<'a>> for NodeLocation {
-    fn from_iter<I: IntoIterator<Item = ChildKey<'a>>>(places: I) -> Self {
-        let step = |place| match place {
+    fn from_iter<I: IntoIterator<Item = ChildKey<'a>>>(keys: I) -> Self {
+        let step = |key| match key {
             ChildKey::Name(name) => PathStep::Name(name.to_owned()),
             ChildKey::Index(index) => PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)),
         };
-        Self { steps: places.into_iter().map(step).collect() }
+        Self { steps: keys.into_iter().map(step).collect() }
     }
 }
 
@@ -106,8 +106,8 @@ pub fn set(root: &mut Value, steps: &[PathStep], value: Value) -> Result<(), Edi
             (PathStep::Name(name), Value::Object(members)) => {
                 if !members.contains_key(name) {
                     let below = steps.get(passed + 1..).unwrap_or_default();
-                    let made = wrap_in_objects(below, value)?;
-                    members.insert(name.clone(), made);
+                    let wrapped = wrap_in_objects(below, value)?;
+                    members.insert(name.clone(), wrapped);
                     return Ok(());
                 }
                 members.get_mut(name).ok_or(EditError::NoMember)?

@@ -94,7 +94,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Enters one level of recursion; the caller leaves it by decrementing `calls`.
+    /// Enters one level of recursion; the caller leaves it by decrementing `depth`.
     fn enter_call(&mut self) -> WalkResult {
         self.depth += 1;
         if self.depth > MAX_CALLS {
@@ -106,10 +106,10 @@ impl<'a> Evaluator<'a> {
 
     /// Runs a nested evaluation, which may stop early, and restores the position.
     pub(super) fn run_nested<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
-        let (calls, places) = (self.depth, self.path.len());
+        let (depth, path_length) = (self.depth, self.path.len());
         let result = run(self);
-        self.depth = calls;
-        self.path.truncate(places);
+        self.depth = depth;
+        self.path.truncate(path_length);
         result
     }
 
@@ -164,10 +164,10 @@ impl<'a> Evaluator<'a> {
             TypeMismatchMode::Report { .. } => TypeCheckMode::CheckMembers,
         };
         self.select(at, selectors, rest, misfits, types, receive)?;
-        for (place, child) in children(at) {
+        for (key, child) in children(at) {
             self.spend(1)?;
             if matches!(child, Value::Array(_) | Value::Object(_)) {
-                self.path.push(place);
+                self.path.push(key);
                 self.descend(NodeRef::Json(child), selectors, rest, misfits, receive)?;
                 self.path.pop();
             }
@@ -207,14 +207,14 @@ impl<'a> Evaluator<'a> {
                     }
                 }
                 (Selector::Wildcard, _) => {
-                    for (place, child) in children(at) {
-                        self.visit_child(place, child, rest, misfits, receive)?;
+                    for (key, child) in children(at) {
+                        self.visit_child(key, child, rest, misfits, receive)?;
                     }
                 }
                 (Selector::Filter(filter), _) => {
-                    for (place, child) in children(at) {
+                    for (key, child) in children(at) {
                         if self.evaluate_filter(filter, NodeRef::Json(child), types)? {
-                            self.visit_child(place, child, rest, misfits, receive)?;
+                            self.visit_child(key, child, rest, misfits, receive)?;
                         }
                     }
                 }
@@ -226,14 +226,14 @@ impl<'a> Evaluator<'a> {
 
     fn visit_child(
         &mut self,
-        place: ChildKey<'a>,
+        key: ChildKey<'a>,
         child: &'a Value,
         rest: &[Segment],
         misfits: TypeMismatchMode,
         receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         self.spend(1)?;
-        self.path.push(place);
+        self.path.push(key);
         self.walk(NodeRef::Json(child), rest, misfits, receive)?;
         self.path.pop();
         Ok(())

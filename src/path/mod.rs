@@ -188,7 +188,7 @@ impl Path {
     pub fn locations(&self, view: &CallView<'_>) -> Result<Vec<NodeLocation>, PathEvaluationError> {
         self.check(view)?;
         let mut locations = Vec::new();
-        self.evaluate(view, &mut |_, places| locations.push(places.iter().copied().collect()))?;
+        self.evaluate(view, &mut |_, keys| locations.push(keys.iter().copied().collect()))?;
         Ok(locations)
     }
 
@@ -204,8 +204,8 @@ impl Path {
         receive: &mut dyn FnMut(NodeRef<'a>, &[ChildKey<'a>]),
     ) -> Result<(), PathEvaluationError> {
         let noticed = TypeMismatchMode::Report { segment: 2 };
-        Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, places| {
-            receive(node, places);
+        Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, keys| {
+            receive(node, keys);
             Ok(())
         })
     }

@@ -33,11 +33,10 @@ pub(super) enum QueryTarget {
     Call,
 }
 
-pub(super) fn parse_query(text: &str, over: QueryTarget) -> Result<ParsedQuery, PathError> {
+pub(super) fn parse_query(text: &str, target: QueryTarget) -> Result<ParsedQuery, PathError> {
     let words = scan(text)?;
     let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
-    let mut lowering =
-        AstBuilder { text, target: over, positions: words, roots: 0, functions: 0, decimals: 0 };
+    let mut lowering = AstBuilder { text, target, positions: words, roots: 0, functions: 0, decimals: 0 };
     lowering.absolute_query(query.segments)
 }
 
@@ -330,9 +329,9 @@ impl AstBuilder<'_> {
         self.positions.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
     }
 
-    fn type_error(&self, what: &str, function: Range<usize>) -> PathError {
+    fn type_error(&self, problem: &str, function: Range<usize>) -> PathError {
         let name = self.text.get(function.clone()).unwrap_or_default();
-        PathError::new(format!("`{name}()` {what}"), function)
+        PathError::new(format!("`{name}()` {problem}"), function)
     }
 
     fn unknown_function_error(&self, range: Range<usize>) -> PathError {

@@ -50,6 +50,6 @@ fn select_child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value
 /// Converts an index, which counts from the end if negative, into a position among `len` items. Returns `None` if out of range.
 pub(super) fn resolve_index(index: i64, len: usize) -> Option<usize> {
     let counted = usize::try_from(index.unsigned_abs()).ok()?;
-    let place = if index < 0 { len.checked_sub(counted)? } else { counted };
-    (place < len).then_some(place)
+    let position = if index < 0 { len.checked_sub(counted)? } else { counted };
+    (position < len).then_some(position)
 }

@@ -10,11 +10,11 @@ pub(super) fn read_setting<'f>(
     key: &str,
     diagnostics: &mut Diagnostics,
 ) -> Option<&'f str> {
-    let mut said: Option<(&str, Span)> = None;
+    let mut setting: Option<(&str, Span)> = None;
     for file in files {
         let Some(node) = file.root.get(record).and_then(|record| record.get(key)) else { continue };
         let Some(word) = node.as_str() else { continue };
-        match said {
+        match setting {
             Some((first, span)) if first != word => diagnostics.push(
                 Diagnostic::new(
                     &DEFAULTS_DISAGREE,
@@ -25,8 +25,8 @@ pub(super) fn read_setting<'f>(
                 .with_help("set it in one file only"),
             ),
             Some(_) => {}
-            None => said = Some((word, node.span)),
+            None => setting = Some((word, node.span)),
         }
     }
-    said.map(|(word, _)| word)
+    setting.map(|(word, _)| word)
 }

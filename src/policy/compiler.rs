@@ -110,17 +110,17 @@ pub fn compile(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut 
     }
     let defaults = defaults::read(files, diagnostics);
     let reload = reload_settings::read(files, diagnostics);
-    let mut drawn_files = Vec::new();
+    let mut referenced_files = Vec::new();
     let nodes = || {
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
     };
     check_ids(nodes(), diagnostics);
     let policies: Vec<Policy> = nodes()
-        .filter_map(|node| read_policy(node, defaults, sources, &mut drawn_files, diagnostics))
+        .filter_map(|node| read_policy(node, defaults, sources, &mut referenced_files, diagnostics))
         .collect();
     attach_policy_ids(nodes(), diagnostics);
     let revision = compute_revision(files, &policies);
-    Bundle { policies, defaults, reload, revision, referenced_files: drawn_files }
+    Bundle { policies, defaults, reload, revision, referenced_files }
 }
 
 /// Reports a file with an unsupported format version.
@@ -184,11 +184,11 @@ fn read_policy(
     node: &YamlNode,
     defaults: Defaults,
     sources: &mut SourceMap,
-    drawn_files: &mut Vec<PathBuf>,
+    referenced_files: &mut Vec<PathBuf>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let before = diagnostics.len();
-    let policy = read_policy_parts(node, defaults, sources, drawn_files, diagnostics);
+    let policy = read_policy_parts(node, defaults, sources, referenced_files, diagnostics);
     if policy.is_none()
         && diagnostics.len() == before
         && node.entries().is_some()
@@ -220,7 +220,7 @@ fn read_policy_parts(
     node: &YamlNode,
     defaults: Defaults,
     sources: &mut SourceMap,
-    drawn_files: &mut Vec<PathBuf>,
+    referenced_files: &mut Vec<PathBuf>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let (kind_node, entry) = find_kind(node, diagnostics)?;
@@ -241,11 +241,11 @@ fn read_policy_parts(
         .then(|| (entry.read)(&kind_node.value, &mut reader))
         .flatten();
     let action_reads_session = reader.roots_read.contains(&Root::Session);
-    let arguments = std::mem::take(&mut reader.arguments);
-    let named_arguments = std::mem::take(&mut reader.named_arguments);
-    let drawn_texts = std::mem::take(&mut reader.referenced_files);
+    let argument_reads = std::mem::take(&mut reader.arguments);
+    let template_arguments = std::mem::take(&mut reader.named_arguments);
+    let referenced_texts = std::mem::take(&mut reader.referenced_files);
     let context_reads = std::mem::take(&mut reader.context_reads);
-    drawn_files.append(&mut reader.referenced_paths);
+    referenced_files.append(&mut reader.referenced_paths);
     if matcher.is_none() && entry.needs_matcher && !POLICY_RECORD.has_misspelling_of(node, "match") {
         diagnostics.push(
             Diagnostic::new(
@@ -269,13 +269,15 @@ fn read_policy_parts(
         && matcher.servers.is_empty()
         && matcher.condition.is_some()
         && condition_reads.iter().all(of_run_alone);
-    let written = without_description(node);
+    let source_json = without_description(node);
     Some(Policy {
         behaviour_digest: match defaults.principals {
-            PrincipalComparison::Canonical => json::digest(&json!([written, drawn_texts])),
-            PrincipalComparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
+            PrincipalComparison::Canonical => json::digest(&json!([source_json, referenced_texts])),
+            PrincipalComparison::Exact => {
+                json::digest(&json!([source_json, referenced_texts, defaults.principals]))
+            }
         },
-        source_json: written,
+        source_json,
         applies_to_run: kind.applies_to_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(YamlNode::as_str).map(str::to_owned),
@@ -287,8 +289,8 @@ fn read_policy_parts(
             .unwrap_or(0),
         matcher,
         kind,
-        argument_reads: arguments,
-        template_arguments: named_arguments,
+        argument_reads,
+        template_arguments,
         span: node.span,
         context_reads,
         condition_reads_session: condition_reads.contains(&Root::Session),

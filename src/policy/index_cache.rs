@@ -62,16 +62,16 @@ impl Default for IndexCache {
 }
 
 impl IndexCache {
-    /// Returns the cached chain of this tool. If there is none, builds it with `link` and stores it.
+    /// Returns the cached chain of this tool. If there is none, builds it with `build` and stores it.
     pub(super) fn get_or_build(
         &self,
         server: &str,
         tool: &str,
-        link: impl FnOnce() -> ToolPolicies,
+        build: impl FnOnce() -> ToolPolicies,
     ) -> Arc<ToolPolicies> {
         let hash =
             if server.is_empty() { self.hasher.hash_one(tool) } else { self.hasher.hash_one((server, tool)) };
-        let Some(slot) = self.buckets.get(hash as usize % BUCKET_COUNT) else { return Arc::new(link()) };
+        let Some(slot) = self.buckets.get(hash as usize % BUCKET_COUNT) else { return Arc::new(build()) };
         let bucket = slot.load();
         let known = bucket.as_deref().map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|known| known.matches(hash, server, tool)) {
@@ -81,19 +81,14 @@ impl IndexCache {
             }
             return Arc::clone(&known.chain);
         }
-        let chain = Arc::new(link());
+        let chain = Arc::new(build());
         let server = (!server.is_empty()).then(|| server.into());
-        let called_again = Arc::new(AtomicBool::new(false));
-        let newest = IndexCacheEntry {
-            hash,
-            server,
-            tool: tool.into(),
-            chain: Arc::clone(&chain),
-            used_again: called_again,
-        };
-        let kept = surviving_entries(known);
+        let used_again = Arc::new(AtomicBool::new(false));
+        let newest =
+            IndexCacheEntry { hash, server, tool: tool.into(), chain: Arc::clone(&chain), used_again };
+        let survivors = surviving_entries(known);
         // Two threads may both add an entry; the lost one is added at its next call.
-        slot.store(Some(Arc::new(kept.into_iter().chain([newest]).collect())));
+        slot.store(Some(Arc::new(survivors.into_iter().chain([newest]).collect())));
         chain
     }
 
@@ -109,15 +104,15 @@ impl IndexCache {
 
 /// Returns the entries of a bucket that stay when a name is added, in the order of eviction.
 fn surviving_entries(known: &[IndexCacheEntry]) -> VecDeque<IndexCacheEntry> {
-    let mut kept: VecDeque<IndexCacheEntry> = known.iter().cloned().collect();
-    while kept.len() >= BUCKET_CAPACITY {
-        let Some(oldest) = kept.pop_front() else { break };
+    let mut survivors: VecDeque<IndexCacheEntry> = known.iter().cloned().collect();
+    while survivors.len() >= BUCKET_CAPACITY {
+        let Some(oldest) = survivors.pop_front() else { break };
         // Each entry survives once, so this ends.
         if oldest.used_again.swap(false, Ordering::Relaxed) {
-            kept.push_back(oldest);
+            survivors.push_back(oldest);
         }
     }
-    kept
+    survivors
 }
 
 #[cfg(test)]
@@ -129,54 +124,54 @@ mod tests {
     use crate::policy::build_texts;
 
     /// Looks a name up. Returns whether its chain had to be built.
-    fn links(remembered: &IndexCache, server: &str, tool: &str) -> bool {
-        let chains = build_texts([("a.yaml", "policies: []")]).policies.unwrap();
-        let linked = Cell::new(false);
-        remembered.get_or_build(server, tool, || {
-            linked.set(true);
-            chains.build_tool_policies(server, tool)
+    fn links(cache: &IndexCache, server: &str, tool: &str) -> bool {
+        let policies = build_texts([("a.yaml", "policies: []")]).policies.unwrap();
+        let is_built = Cell::new(false);
+        cache.get_or_build(server, tool, || {
+            is_built.set(true);
+            policies.build_tool_policies(server, tool)
         });
-        linked.get()
+        is_built.get()
     }
 
     #[test]
     fn caches_by_server_and_tool() {
-        let remembered = IndexCache::default();
+        let cache = IndexCache::default();
         for (server, tool) in [("", "a"), ("s", "a"), ("s", ""), ("", "s"), ("", "")] {
-            assert!(links(&remembered, server, tool), "{server} {tool}");
-            assert!(!links(&remembered, server, tool), "{server} {tool}");
+            assert!(links(&cache, server, tool), "{server} {tool}");
+            assert!(!links(&cache, server, tool), "{server} {tool}");
         }
     }
 
     #[test]
     fn invented_names_do_not_evict_tools_in_use() {
-        let remembered = IndexCache::default();
-        let chains = build_texts([("a.yaml", "policies: []")]).policies.unwrap();
+        let cache = IndexCache::default();
+        let policies = build_texts([("a.yaml", "policies: []")]).policies.unwrap();
         let tools: Vec<String> = (0..64).map(|number| format!("tool{number}")).collect();
         for tool in &tools {
-            assert!(links(&remembered, "", tool));
+            assert!(links(&cache, "", tool));
         }
         for number in 0..10 * BUCKET_COUNT * BUCKET_CAPACITY {
             if number % 1000 == 0 {
                 for tool in &tools {
-                    remembered.get_or_build("", tool, || panic!("{tool} was evicted after {number}"));
+                    cache.get_or_build("", tool, || panic!("{tool} was evicted after {number}"));
                 }
             }
             let invented = format!("invented{number}");
-            remembered.get_or_build("", &invented, || chains.build_tool_policies("", &invented));
+            cache.get_or_build("", &invented, || policies.build_tool_policies("", &invented));
         }
     }
 
     #[test]
     fn cache_is_bounded_and_holds_the_newest_name() {
-        let remembered = IndexCache::default();
+        let cache = IndexCache::default();
         for number in 0..3 * BUCKET_COUNT * BUCKET_CAPACITY {
             let name = format!("tool{number}");
-            assert!(links(&remembered, "", &name));
-            assert!(!links(&remembered, "", &name));
+            assert!(links(&cache, "", &name));
+            assert!(!links(&cache, "", &name));
         }
         let mut names = BTreeSet::new();
-        remembered.for_each_name(|_, tool| assert!(names.insert(tool.to_owned()), "{tool} twice"));
+        cache.for_each_name(|_, tool| assert!(names.insert(tool.to_owned()), "{tool} twice"));
         assert!(names.len() <= BUCKET_COUNT * BUCKET_CAPACITY);
     }
 }

@@ -123,7 +123,7 @@ fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
     let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
     let mut bundle = regex_compiler::with_budget(|| compile(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
-    let drawn_files = std::mem::take(&mut bundle.referenced_files);
-    let chains = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(order_policies(bundle)));
-    LoadedBundle { policies: chains, diagnostics, sources, files, referenced_files: drawn_files }
+    let referenced_files = std::mem::take(&mut bundle.referenced_files);
+    let policies = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(order_policies(bundle)));
+    LoadedBundle { policies, diagnostics, sources, files, referenced_files }
 }

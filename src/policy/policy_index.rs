@@ -70,7 +70,7 @@ impl CompiledPolicies {
         let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
-        let mut pattern_places: HashMap<String, usize> = HashMap::new();
+        let mut pattern_positions: HashMap<String, usize> = HashMap::new();
         let mut for_all_tools = Vec::new();
         let mut caches = Vec::new();
         let mut run_policies = Vec::new();
@@ -88,11 +88,11 @@ impl CompiledPolicies {
                 match pattern.as_regex() {
                     None => by_exact_name.entry(pattern.text().to_owned()).or_default().push(index),
                     Some(regex) => {
-                        let place = *pattern_places.entry(regex).or_insert_with_key(|regex| {
+                        let position = *pattern_positions.entry(regex).or_insert_with_key(|regex| {
                             by_pattern.push((regex.clone(), Vec::new()));
                             by_pattern.len() - 1
                         });
-                        if let Some((_, indices)) = by_pattern.get_mut(place) {
+                        if let Some((_, indices)) = by_pattern.get_mut(position) {
                             indices.push(index);
                         }
                     }
@@ -189,8 +189,8 @@ impl CompiledPolicies {
     /// Returns the policies whose tool patterns match, for any server.
     pub fn matching_tool(&self, tool: &str) -> Vec<u32> {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
-        let fitting = self.patterns.matches(tool);
-        let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();
+        let matching = self.patterns.matches(tool);
+        let patterned = matching.iter().filter_map(|position| self.by_pattern.get(position)).flatten();
         let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_all_tools).copied().collect();
         indices.sort_unstable();
         indices.dedup();
@@ -204,11 +204,12 @@ impl CompiledPolicies {
                 |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.is_active_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()
         };
-        let (mut arguments, mut named_arguments) = (ArgumentNames::default(), ArgumentNames::default());
+        let (mut argument_reads, mut template_arguments) =
+            (ArgumentNames::default(), ArgumentNames::default());
         for policy in indices.iter().filter_map(|index| self.policy(*index)) {
             if policy.mode == Mode::Enforce {
-                arguments.merge(&policy.argument_reads);
-                named_arguments.merge(&policy.template_arguments);
+                argument_reads.merge(&policy.argument_reads);
+                template_arguments.merge(&policy.template_arguments);
             }
         }
         let mut execute = in_phase(Phase::Execute);
@@ -222,8 +223,8 @@ impl CompiledPolicies {
             settle: in_phase(Phase::Settle).into(),
             invalidates: self.invalidated_caches(tool).into(),
             context_reads: self.context_reads(&indices),
-            argument_reads: arguments,
-            template_arguments: named_arguments,
+            argument_reads,
+            template_arguments,
         }
     }
 
@@ -240,13 +241,13 @@ impl CompiledPolicies {
 
     /// Returns the caches that a call of this tool invalidates, whichever tools they cache.
     fn invalidated_caches(&self, tool: &str) -> Vec<u32> {
-        let concerned = |index: &u32| {
+        let matching = |index: &u32| {
             self.policy(*index).is_some_and(|policy| match &policy.kind {
                 PolicyKind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),
                 _ => false,
             })
         };
-        self.caches.iter().copied().filter(concerned).collect()
+        self.caches.iter().copied().filter(matching).collect()
     }
 }
 
@@ -292,11 +293,11 @@ struct ValueIndex {
 const MIN_INDEXED_POLICIES: usize = 4;
 
 impl GateIndex {
-    fn build(policies: Vec<u32>, chains: &CompiledPolicies) -> Self {
+    fn build(policies: Vec<u32>, compiled: &CompiledPolicies) -> Self {
         let hasher = RandomState::default();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
         let demand = |index: &u32| {
-            chains
+            compiled
                 .policy(*index)?
                 .matcher
                 .condition
@@ -316,15 +317,15 @@ impl GateIndex {
         let mut lookups = Vec::new();
         for ((_, json_type), members) in groups {
             let mut by_hash: FastHashMap<u64, Vec<u32>> = FastHashMap::default();
-            let mut place = None;
+            let mut tested_path = None;
             for index in &members {
                 let Some((path, keys)) = demand(index) else { continue };
                 for key in keys {
                     by_hash.entry(key.hash(&hasher)).or_default().push(*index);
                 }
-                place = Some(path.clone());
+                tested_path = Some(path.clone());
             }
-            if let Some(path) = place {
+            if let Some(path) = tested_path {
                 always.retain(|index| members.binary_search(index).is_err());
                 lookups.push(ValueIndex { path, json_type, by_hash, all_policies: members });
             }

@@ -53,12 +53,15 @@ pub fn find_widenings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Wid
             found.extend(compare_added(policy, old, new));
         }
     }
-    let kept =
+    let is_in_both =
         |id: &str| [&old_ones, &new_ones].iter().all(|ones| ones.get(id).is_some_and(|one| is_enforced(one)));
-    let (before, after) = (ordered_run_policies(old, kept), ordered_run_policies(new, kept));
+    let (before, after) = (ordered_run_policies(old, is_in_both), ordered_run_policies(new, is_in_both));
     found.extend(find_moved(before, after));
     for phase in [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle] {
-        found.extend(find_moved(ordered_policies(old, phase, kept), ordered_policies(new, phase, kept)));
+        found.extend(find_moved(
+            ordered_policies(old, phase, is_in_both),
+            ordered_policies(new, phase, is_in_both),
+        ));
     }
     found
 }
@@ -66,9 +69,10 @@ pub fn find_widenings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Wid
 /// Reports the first policy whose position in the evaluation order changed.
 fn find_moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<Widening> {
     let before: HashMap<&str, usize> =
-        before.into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
+        before.into_iter().map(|(policy, position)| (policy.id.as_str(), position)).collect();
     let mut after = after.into_iter();
-    let moved = after.find(|(policy, place)| before.get(policy.id.as_str()).is_some_and(|was| was != place));
+    let moved =
+        after.find(|(policy, position)| before.get(policy.id.as_str()).is_some_and(|was| was != position));
     moved.map(|(policy, _)| {
         new_widening(
             policy,
@@ -82,16 +86,16 @@ fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widen
     let (before, after) = (old.defaults(), new.defaults());
     let (reload_before, reload_after) = (old.reload_settings(), new.reload_settings());
     let mut found = Vec::new();
-    let mut add = |what: &str, allows| {
-        found.push(Widening { policy: None, change: what.to_owned(), consequence: allows })
+    let mut add = |change: &str, allows| {
+        found.push(Widening { policy: None, change: change.to_owned(), consequence: allows })
     };
     if after.unmatched < before.unmatched {
-        let what = match (before.unmatched, after.unmatched) {
+        let change = match (before.unmatched, after.unmatched) {
             (Unmatched::Deny, Unmatched::Approval) => "`defaults.unmatched` was `deny` and is `approval`",
             (Unmatched::Deny, _) => "`defaults.unmatched` was `deny` and is `allow`",
             _ => "`defaults.unmatched` was `approval` and is `allow`",
         };
-        add(what, "calls that no policy permits may run");
+        add(change, "calls that no policy permits may run");
     }
     if before.absent_matches && !after.absent_matches {
         add(
@@ -124,13 +128,13 @@ fn is_enforced(policy: &Policy) -> bool {
     policy.mode == Mode::Enforce
 }
 
-fn by_id(chains: &CompiledPolicies) -> HashMap<&str, &Policy> {
-    chains.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
+fn by_id(compiled: &CompiledPolicies) -> HashMap<&str, &Policy> {
+    compiled.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
 }
 
-fn new_widening(policy: &Policy, what: &str, allows: &'static str) -> Widening {
-    let what = format!("`{}` ({}) {what}", policy.id, policy.kind.definition().name);
-    Widening { policy: Some(policy.id.clone()), change: what, consequence: allows }
+fn new_widening(policy: &Policy, change: &str, allows: &'static str) -> Widening {
+    let change = format!("`{}` ({}) {change}", policy.id, policy.kind.definition().name);
+    Widening { policy: Some(policy.id.clone()), change, consequence: allows }
 }
 
 /// Returns whether a change of a policy that was enforced, or its removal, may allow more.
@@ -227,8 +231,8 @@ fn compare_added(policy: &Policy, old: &CompiledPolicies, new: &CompiledPolicies
 }
 
 fn changed_text_widening(policy: &Policy, other: &Policy) -> Widening {
-    let what = format!("changes the text that `{}` inspects", other.id);
-    new_widening(policy, &what, consequence_of_removal(&other.kind))
+    let change = format!("changes the text that `{}` inspects", other.id);
+    new_widening(policy, &change, consequence_of_removal(&other.kind))
 }
 
 /// Returns a policy that may miss what it looks for because `policy` removes something from results or streams: a later policy, or
@@ -274,9 +278,9 @@ fn reads_result(policy: &Policy) -> bool {
 /// gate the strictest decision wins in any order, and only for answers the first policy wins; checks that only reject can be
 /// swapped with each other.
 fn ordered_policies(
-    chains: &CompiledPolicies,
+    compiled: &CompiledPolicies,
     phase: Phase,
-    kept: impl Fn(&str) -> bool,
+    is_in_both: impl Fn(&str) -> bool,
 ) -> Vec<(&Policy, usize)> {
     let gate = phase == Phase::Gate;
     let ordered = |policy: &&Policy| match policy.kind {
@@ -284,37 +288,40 @@ fn ordered_policies(
         _ => !gate || policy.kind.definition().polarity != Polarity::Restricting,
     };
     let mut before = 0;
-    let policies = chains.policies().iter().filter(|policy| policy.kind.is_active_in(phase));
+    let policies = compiled.policies().iter().filter(|policy| policy.kind.is_active_in(phase));
     policies
-        .filter(|policy| kept(&policy.id) && ordered(policy))
+        .filter(|policy| is_in_both(&policy.id) && ordered(policy))
         .map(|policy| {
-            let place = before;
+            let position = before;
             let only_refuses =
                 phase != Phase::Settle && policy.kind.definition().polarity == Polarity::Restricting;
             before += usize::from(!only_refuses);
-            (policy, place)
+            (policy, position)
         })
         .collect()
 }
 
 /// Returns the policies of the run whose order matters, each with the number of earlier policies that change what it bounds.
-fn ordered_run_policies(chains: &CompiledPolicies, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
+fn ordered_run_policies(
+    compiled: &CompiledPolicies,
+    is_in_both: impl Fn(&str) -> bool,
+) -> Vec<(&Policy, usize)> {
     let (mut models, mut streams) = (0, 0);
-    let mut places = Vec::new();
-    for policy in chains.policies().iter().filter(|policy| kept(&policy.id)) {
+    let mut positions = Vec::new();
+    for policy in compiled.policies().iter().filter(|policy| is_in_both(&policy.id)) {
         match &policy.kind {
             PolicyKind::Model(model) => {
-                places.push((policy, models));
+                positions.push((policy, models));
                 models += usize::from(!model.only_restricts());
             }
             PolicyKind::Stream(_) => {
-                places.push((policy, streams));
+                positions.push((policy, streams));
                 streams += 1;
             }
             _ => {}
         }
     }
-    places
+    positions
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(super) fn luhn(text: &str) -> bool {
     let sum: u32 = digits(text)
         .rev()
         .enumerate()
-        .map(|(place, digit)| if place % 2 == 0 { digit } else { digit * 2 / 10 + digit * 2 % 10 })
+        .map(|(index, digit)| if index % 2 == 0 { digit } else { digit * 2 / 10 + digit * 2 % 10 })
         .sum();
     sum.is_multiple_of(10)
 }
@@ -55,7 +55,7 @@ pub(super) fn verhoeff(text: &str) -> bool {
     let check = digits(text)
         .rev()
         .enumerate()
-        .fold(0, |check, (place, digit)| dihedral(check, permuted(digit, place % 8)));
+        .fold(0, |check, (index, digit)| dihedral(check, permuted(digit, index % 8)));
     check == 0
 }
 
@@ -105,10 +105,10 @@ pub(super) fn codice_fiscale(text: &str) -> bool {
     let check = characters.next_back();
     let sum: u32 = characters
         .enumerate()
-        .filter_map(|(place, c)| {
+        .filter_map(|(index, c)| {
             // 0 and A, 1 and B, … have the same value.
             let value = c.to_digit(36).map(|value| if value < 10 { value } else { value - 10 })?;
-            if place % 2 == 0 { ODD.get(value as usize).copied() } else { Some(value) }
+            if index % 2 == 0 { ODD.get(value as usize).copied() } else { Some(value) }
         })
         .sum();
     check.and_then(|check| check.to_digit(36)) == Some(sum % 26 + 10)
@@ -135,10 +135,10 @@ mod tests {
         ];
         for (check, good) in cases {
             assert!(check(good), "{good}");
-            for (place, c) in good.char_indices().filter(|(_, c)| c.is_ascii_digit()) {
+            for (index, c) in good.char_indices().filter(|(_, c)| c.is_ascii_digit()) {
                 let other = char::from_digit((c.to_digit(10).unwrap() + 1) % 10, 10).unwrap();
                 let mut bad = good.to_owned();
-                bad.replace_range(place..=place, &other.to_string());
+                bad.replace_range(index..=index, &other.to_string());
                 assert!(!check(&bad), "{bad}");
             }
         }

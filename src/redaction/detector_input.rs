@@ -96,9 +96,9 @@ impl<'a> DetectorInput<'a> {
             .into_iter()
             .flatten()
             .any(|key| words.is_match(&JsonKeys::to_words(key)));
-        let places =
+        let ranges =
             if under_key { Vec::new() } else { words.find_iter(self.text).map(|m| m.range()).collect() };
-        ContextWords { under_key, ranges: places }
+        ContextWords { under_key, ranges }
     }
 }
 
@@ -119,9 +119,9 @@ impl ContextWords {
         if self.under_key {
             return true;
         }
-        let next = self.ranges.partition_point(|place| place.start < range.start);
+        let next = self.ranges.partition_point(|other| other.start < range.start);
         let preceding = next.checked_sub(1).and_then(|index| self.ranges.get(index));
-        preceding.is_some_and(|place| place.end + before >= range.start)
-            || self.ranges.get(next).is_some_and(|place| place.start <= range.end + after)
+        preceding.is_some_and(|other| other.end + before >= range.start)
+            || self.ranges.get(next).is_some_and(|other| other.start <= range.end + after)
     }
 }

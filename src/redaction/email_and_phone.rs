@@ -85,13 +85,13 @@ pub(super) fn phone(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         }
     }
     let national = NATIONAL.find_iter(subject.text).map(|candidate| candidate.range());
-    let said = LABELED_NUMBER.find_iter(subject.text).map(|candidate| candidate.range());
+    let labeled = LABELED_NUMBER.find_iter(subject.text).map(|candidate| candidate.range());
     found.extend(national.filter(|range| {
         (10..=11).contains(&digit_count(subject, range))
             && has_isolated_start(subject, range)
             && has_isolated_end(subject, range.end)
     }));
-    found.extend(said.filter(|range| {
+    found.extend(labeled.filter(|range| {
         context.is_near(range, 12, 0)
             && has_isolated_start(subject, range)
             && has_isolated_end(subject, range.end)

@@ -33,7 +33,7 @@ impl Redactor {
         Ok(self.redact_node(value, JsonKeys::default(), Nesting { depth: 0, embedded: 0 }))
     }
 
-    fn redact_node(&self, value: &mut Value, keys: JsonKeys<'_>, place: Nesting) -> bool {
+    fn redact_node(&self, value: &mut Value, keys: JsonKeys<'_>, nesting: Nesting) -> bool {
         match value {
             Value::Null | Value::Bool(_) => false,
             Value::Number(number) => match self.redact_number(number, keys) {
@@ -43,7 +43,7 @@ impl Redactor {
                 }
                 None => false,
             },
-            Value::String(text) => match self.redact_string(text, keys, place) {
+            Value::String(text) => match self.redact_string(text, keys, nesting) {
                 Some(redacted) => {
                     *text = redacted;
                     true
@@ -52,22 +52,22 @@ impl Redactor {
             },
             Value::Array(items) => items
                 .iter_mut()
-                .fold(false, |changed, item| self.redact_node(item, keys, place.deeper()) | changed),
-            Value::Object(map) => self.redact_object(map, keys, place),
+                .fold(false, |changed, item| self.redact_node(item, keys, nesting.deeper()) | changed),
+            Value::Object(map) => self.redact_object(map, keys, nesting),
         }
     }
 
-    fn redact_object(&self, map: &mut Map, keys: JsonKeys<'_>, place: Nesting) -> bool {
+    fn redact_object(&self, map: &mut Map, keys: JsonKeys<'_>, nesting: Nesting) -> bool {
         let named = sibling_name(map);
         let mut changed = false;
         for (key, item) in map.iter_mut() {
             let name = named.as_deref().filter(|_| key == "value").unwrap_or(key);
-            changed |= self.redact_node(item, keys.child(name), place.deeper());
+            changed |= self.redact_node(item, keys.child(name), nesting.deeper());
         }
         if map.keys().any(|key| matches!(self.redact_text(key), Cow::Owned(_))) {
             let mut counts: HashMap<String, usize> = HashMap::new();
-            let taken: Vec<_> = std::mem::take(map).into_iter().collect();
-            for (key, item) in taken {
+            let entries: Vec<_> = std::mem::take(map).into_iter().collect();
+            for (key, item) in entries {
                 let mut redacted = self.redact_text(&key).into_owned();
                 while map.contains_key(&redacted) {
                     let count = counts.entry(redacted.clone()).or_insert(1);
@@ -94,11 +94,11 @@ impl Redactor {
         }
     }
 
-    fn redact_string(&self, text: &str, keys: JsonKeys<'_>, place: Nesting) -> Option<String> {
-        if let Some(mut inner) = parse_embedded_json(text, place) {
+    fn redact_string(&self, text: &str, keys: JsonKeys<'_>, nesting: Nesting) -> Option<String> {
+        if let Some(mut inner) = parse_embedded_json(text, nesting) {
             let pretty = text.trim().contains('\n');
             let changed =
-                self.redact_node(&mut inner, keys, Nesting { embedded: place.embedded + 1, ..place });
+                self.redact_node(&mut inner, keys, Nesting { embedded: nesting.embedded + 1, ..nesting });
             return changed.then(|| if pretty { format!("{inner:#}") } else { inner.to_string() });
         }
         match self.redact_text_under(text, keys) {
@@ -123,12 +123,12 @@ impl Nesting {
 
 /// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
 /// plain text, because parsing would lose a value.
-fn parse_embedded_json(text: &str, place: Nesting) -> Option<Value> {
-    if place.embedded >= MAX_EMBEDDED_JSON || !text.trim_start().starts_with(['{', '[']) {
+fn parse_embedded_json(text: &str, nesting: Nesting) -> Option<Value> {
+    if nesting.embedded >= MAX_EMBEDDED_JSON || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
     let value = json::parse(text).ok()?;
-    (!json::is_deeper_than(&value, MAX_DEPTH.saturating_sub(place.depth))).then_some(value)
+    (!json::is_deeper_than(&value, MAX_DEPTH.saturating_sub(nesting.depth))).then_some(value)
 }
 
 /// Returns the name of the value in `{"name": "PASSWORD", "value": "…"}`.

@@ -14,15 +14,15 @@ pub(super) struct RedactedRange {
 impl RedactedRange {
     /// Returns a part of the redacted text; no redacted range may cross the ends of the part.
     pub(super) fn apply(hidden: &[Self], text: &str, part: Range<usize>) -> String {
-        let mut shown = String::with_capacity(part.len());
+        let mut redacted = String::with_capacity(part.len());
         let mut done = part.start;
         for one in hidden.iter().filter(|one| one.range.end > part.start && one.range.start < part.end) {
-            shown.push_str(text.get(done..one.range.start).unwrap_or_default());
-            shown.push_str(&one.replacement);
+            redacted.push_str(text.get(done..one.range.start).unwrap_or_default());
+            redacted.push_str(&one.replacement);
             done = one.range.end;
         }
-        shown.push_str(text.get(done..part.end).unwrap_or_default());
-        shown
+        redacted.push_str(text.get(done..part.end).unwrap_or_default());
+        redacted
     }
 
     /// Returns the redacted ranges with their offsets in the redacted text.
@@ -47,8 +47,8 @@ impl RedactedRange {
         loop {
             // Adjacent and overlapping ranges merge: the one that begins first, then all that begin before its end.
             let start = match (old.peek(), found.peek()) {
-                (Some((place, _)), Some(next)) => place.start.min(next.range.start),
-                (Some((place, _)), None) => place.start,
+                (Some((output, _)), Some(next)) => output.start.min(next.range.start),
+                (Some((output, _)), None) => output.start,
                 (None, Some(next)) => next.range.start,
                 (None, None) => return whole,
             };
@@ -58,9 +58,9 @@ impl RedactedRange {
             let origin = start.saturating_add_signed(-gained);
             loop {
                 let touches =
-                    |place: &Range<usize>| place.start < end || place.start == start && end == start;
-                if let Some((place, one)) = old.next_if(|(place, _)| touches(place)) {
-                    end = end.max(place.end);
+                    |output: &Range<usize>| output.start < end || output.start == start && end == start;
+                if let Some((output, one)) = old.next_if(|(output, _)| touches(output)) {
+                    end = end.max(output.end);
                     gained += one.replacement.len().cast_signed() - one.range.len().cast_signed();
                 } else if let Some(next) = found.next_if(|next| touches(&next.range)) {
                     text.push_str(current.get(done..next.range.start).unwrap_or_default());
@@ -81,8 +81,8 @@ impl RedactedRange {
 mod tests {
     use super::*;
 
-    fn hidden(place: Range<usize>, text: &str) -> RedactedRange {
-        RedactedRange { range: place, replacement: text.to_owned() }
+    fn hidden(range: Range<usize>, text: &str) -> RedactedRange {
+        RedactedRange { range, replacement: text.to_owned() }
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         let before = [hidden(3..6, "-"), hidden(9..11, "")];
         let current = RedactedRange::apply(&before, text, 0..text.len());
         assert_eq!(current, "abc-defghi");
-        for (found, shown) in [
+        for (found, expected) in [
             (vec![hidden(0..1, "Q")], "Qbc-defghi"),
             (vec![hidden(2..4, "Q")], "abQdefghi"),
             (vec![hidden(6..8, "Q")], "abc-deQhi"),
@@ -99,7 +99,7 @@ mod tests {
             (vec![hidden(0..10, "all")], "all"),
         ] {
             let whole = RedactedRange::compose(&before, found.clone(), &current);
-            assert_eq!(RedactedRange::apply(&whole, text, 0..text.len()), shown, "{found:?}: {whole:?}");
+            assert_eq!(RedactedRange::apply(&whole, text, 0..text.len()), expected, "{found:?}: {whole:?}");
         }
     }
 }

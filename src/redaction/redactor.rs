@@ -228,7 +228,7 @@ impl Redactor {
             (RedactionStyle::KeepLast(wanted), _) => {
                 let count = found.chars().count();
                 let masked = count - wanted.min(count / 2);
-                found.chars().enumerate().map(|(place, c)| if place < masked { '*' } else { c }).collect()
+                found.chars().enumerate().map(|(index, c)| if index < masked { '*' } else { c }).collect()
             }
         }
     }
@@ -260,9 +260,9 @@ fn label_ranges(hidden: &[RedactedRange]) -> Vec<Range<usize>> {
     static LABEL: LazyLock<Regex> =
         LazyLock::new(|| compile_pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
     RedactedRange::output_ranges(hidden)
-        .flat_map(|(place, one)| {
+        .flat_map(|(range, one)| {
             let labels = LABEL.find_iter(&one.replacement);
-            labels.map(move |label| place.start + label.start()..place.start + label.end())
+            labels.map(move |label| range.start + label.start()..range.start + label.end())
         })
         .collect()
 }

@@ -24,12 +24,12 @@ impl RedactionRule for Replacement {
     fn find_redactions(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
         let [pattern] = &self.pattern;
         matches_from(pattern, text, scope.start)
-            .map(|place| {
+            .map(|range| {
                 let mut with = String::new();
-                if let Some(captures) = pattern.captures_at(text, place.start) {
+                if let Some(captures) = pattern.captures_at(text, range.start) {
                     captures.expand(&self.template, &mut with);
                 }
-                RedactedRange { range: place, replacement: with }
+                RedactedRange { range, replacement: with }
             })
             .collect()
     }

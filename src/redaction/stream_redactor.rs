@@ -152,12 +152,12 @@ impl StreamRedactor {
         self.released_total
     }
 
-    /// Adds a chunk of text, and appends to `shown` what can be released.
+    /// Adds a chunk of text, and appends to `redacted` what can be released.
     ///
     /// # Errors
-    /// Returns [`MatchTooLongError`] if more than [`MAX_HELD`] bytes would have to be held back. The text appended to `shown` is valid; nothing
-    /// of the rest can be released.
-    pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
+    /// Returns [`MatchTooLongError`] if more than [`MAX_HELD`] bytes would have to be held back. The text appended to
+    /// `redacted` is valid; nothing of the rest can be released.
+    pub fn push(&mut self, more: &str, redacted: &mut String) -> Result<(), MatchTooLongError> {
         // Without detectors, and with short patterns only, white space has no significance.
         let anywhere = !self.rule.has_detectors() && !self.extents.word && !self.extents.line;
         for c in more.chars() {
@@ -165,10 +165,10 @@ impl StreamRedactor {
             if is_space(c) {
                 self.end_word(c);
                 if !self.extents.line || c == '\n' {
-                    self.release_or_search(shown);
+                    self.release_or_search(redacted);
                 }
             } else if anywhere && self.is_search_due() {
-                self.search(shown);
+                self.search(redacted);
             }
             if self.held_bytes() > MAX_HELD {
                 return Err(MatchTooLongError);
@@ -180,10 +180,10 @@ impl StreamRedactor {
     /// Ends the text: returns the rest of it.
     pub fn finish(&mut self) -> String {
         self.end_word(' ');
-        let mut shown = String::new();
+        let mut redacted = String::new();
         let hidden = self.find_in_window();
-        self.release(self.window.len(), &hidden, &mut shown);
-        shown
+        self.release(self.window.len(), &hidden, &mut redacted);
+        redacted
     }
 
     /// Ends a word at white space or at the end of the text.
@@ -219,17 +219,17 @@ impl StreamRedactor {
         }
     }
 
-    fn release_or_search(&mut self, shown: &mut String) {
+    fn release_or_search(&mut self, redacted: &mut String) {
         let patterned = !self.rule.patterns().is_empty();
         if !patterned && !self.has_candidates() {
             let [before_last, ..] = self.word_starts;
-            self.release(before_last, &[], shown);
+            self.release(before_last, &[], redacted);
             // All text for look-behind must be plain: the window does not record what was redacted before.
             if self.candidates_end + LOOK_BACK < self.released {
                 self.drop_released(self.candidates_end..self.released - LOOK_BACK, &[]);
             }
         } else if self.is_search_due() {
-            self.search(shown);
+            self.search(redacted);
         }
     }
 
@@ -249,15 +249,15 @@ impl StreamRedactor {
     }
 
     /// Searches the held text, and releases what is certain.
-    fn search(&mut self, shown: &mut String) {
+    fn search(&mut self, redacted: &mut String) {
         self.searched = self.window.len();
         let hidden = self.find_in_window();
         let end = self.window.len();
         let [before_last, ..] = self.word_starts;
         let mut certain = end;
-        let telling = self.has_candidates();
+        let has_candidates = self.has_candidates();
         if self.rule.has_detectors() {
-            let limit = if telling {
+            let limit = if has_candidates {
                 self.look_behind_start(end, DETECTORS_LOOK_AHEAD, &hidden)
             } else {
                 before_last
@@ -272,7 +272,7 @@ impl StreamRedactor {
             let line = self.window.rfind('\n').map_or(0, |at| at + 1);
             certain = certain.min(line);
         }
-        self.release(certain, &hidden, shown);
+        self.release(certain, &hidden, redacted);
         let needed = self.look_behind_start(self.released, LOOK_BACK, &hidden);
         self.drop_released(0..needed, &hidden);
     }
@@ -286,10 +286,10 @@ impl StreamRedactor {
             let piece = NormalizedText::new(self.window.get(start..end).unwrap_or_default());
             let length = piece.text().len();
             if length >= missing {
-                let place = piece.text().floor_char_boundary(length - missing);
+                let boundary = piece.text().floor_char_boundary(length - missing);
                 return start
-                    + if place < length {
-                        piece.original_range(&(place..place + 1)).start
+                    + if boundary < length {
+                        piece.original_range(&(boundary..boundary + 1)).start
                     } else {
                         end - start
                     };
@@ -306,7 +306,7 @@ impl StreamRedactor {
     }
 
     /// Releases the text before an offset, or before a redacted range that crosses it.
-    fn release(&mut self, certain: usize, hidden: &[RedactedRange], shown: &mut String) {
+    fn release(&mut self, certain: usize, hidden: &[RedactedRange], redacted: &mut String) {
         let across = hidden.iter().find(|one| one.range.start < certain && certain < one.range.end);
         let mut certain = across.map_or(certain, |one| one.range.start);
         while !self.window.is_char_boundary(certain) {
@@ -315,39 +315,40 @@ impl StreamRedactor {
         if certain <= self.released {
             return;
         }
-        shown.push_str(&RedactedRange::apply(hidden, &self.window, self.released..certain));
+        redacted.push_str(&RedactedRange::apply(hidden, &self.window, self.released..certain));
         self.released_total += (certain - self.released) as u64;
         self.released = certain;
     }
 
     /// Drops text that is not needed for look-behind any more: the window then starts within this range.
-    fn drop_released(&mut self, places: Range<usize>, hidden: &[RedactedRange]) {
+    fn drop_released(&mut self, range: Range<usize>, hidden: &[RedactedRange]) {
         // Do not do this for every word.
-        if places.end < 2 * LOOK_BACK {
+        if range.end < 2 * LOOK_BACK {
             return;
         }
-        let whole = |place: usize| !hidden.iter().any(|one| one.range.start < place && place < one.range.end);
-        let usable = |place: &&usize| **place <= places.end && **place >= places.start && whole(**place);
+        let whole =
+            |offset: usize| !hidden.iter().any(|one| one.range.start < offset && offset < one.range.end);
+        let usable = |offset: &&usize| **offset <= range.end && **offset >= range.start && whole(**offset);
         let cut = match self.cut_points.iter().rev().find(usable) {
             Some(cut) => *cut,
-            None if places.end < MAX_LOOK_BACK => return,
-            None => self.window.floor_char_boundary(places.end),
+            None if range.end < MAX_LOOK_BACK => return,
+            None => self.window.floor_char_boundary(range.end),
         };
         let lead =
             self.window.get(..cut).and_then(|before| before.chars().next_back()).map_or(0, char::len_utf8);
-        let gone = cut - lead;
-        self.window.drain(..gone);
+        let removed = cut - lead;
+        self.window.drain(..removed);
         self.look_behind = lead;
-        for place in [&mut self.released, &mut self.searched, &mut self.candidates_end]
+        for offset in [&mut self.released, &mut self.searched, &mut self.candidates_end]
             .into_iter()
             .chain(&mut self.word_starts)
         {
-            *place = place.saturating_sub(gone);
+            *offset = offset.saturating_sub(removed);
         }
-        self.cut_points.retain_mut(|place| {
-            let kept = *place > cut;
-            *place = place.saturating_sub(gone);
-            kept
+        self.cut_points.retain_mut(|offset| {
+            let is_after_cut = *offset > cut;
+            *offset = offset.saturating_sub(removed);
+            is_after_cut
         });
     }
 }

@@ -33,10 +33,10 @@ struct FileMetadata {
 }
 
 impl FileSnapshot {
-    /// Reads all files at and below the paths, and `drawn_files`.
-    pub(super) fn of(paths: &[PathBuf], drawn_files: &[PathBuf]) -> Self {
+    /// Reads all files at and below the paths, and `referenced_files`.
+    pub(super) fn of(paths: &[PathBuf], referenced_files: &[PathBuf]) -> Self {
         let survey = source::find_bundle_files(paths);
-        let all = survey.files.iter().chain(&survey.tests).chain(drawn_files);
+        let all = survey.files.iter().chain(&survey.tests).chain(referenced_files);
         let roots = &survey.roots;
         let files = all.map(|path| (path.clone(), FileState::new(path, roots))).collect();
         Self { survey, files }

@@ -38,13 +38,13 @@ const MAX_READ_ATTEMPTS: usize = 5;
 /// The reason why the rules can't be used.
 pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason> {
     let mut built = policy::build(paths);
-    let Some(chains) = built.policies.take().map(Arc::new) else {
+    let Some(policies) = built.policies.take().map(Arc::new) else {
         return Err(RejectionReason::Errors(Arc::new(built)));
     };
-    if chains.reload_settings().require_tests {
-        run_tests(suite::load(paths), &chains)?;
+    if policies.reload_settings().require_tests {
+        run_tests(suite::load(paths), &policies)?;
     }
-    Ok(chains)
+    Ok(policies)
 }
 
 /// Reloads the rules files of an engine.
@@ -91,8 +91,8 @@ impl Reloader {
         self.catch_panic(Self::reload_unguarded)
     }
 
-    fn catch_panic(&mut self, look: impl FnOnce(&mut Self) -> ReloadResult) -> ReloadResult {
-        catch_unwind(AssertUnwindSafe(|| look(self))).unwrap_or_else(|_| self.reject_internal_error())
+    fn catch_panic(&mut self, reload: impl FnOnce(&mut Self) -> ReloadResult) -> ReloadResult {
+        catch_unwind(AssertUnwindSafe(|| reload(self))).unwrap_or_else(|_| self.reject_internal_error())
     }
 
     pub(super) fn reject_internal_error(&self) -> ReloadResult {
@@ -104,14 +104,14 @@ impl Reloader {
     fn reload_unguarded(&mut self) -> ReloadResult {
         // After a failure, the next check reloads again.
         self.last_snapshot = None;
-        let Self { paths, referenced_files: drawn_files, .. } = self;
-        let see = |drawn: &[PathBuf]| FileSnapshot::of(paths, drawn);
+        let Self { paths, referenced_files, .. } = self;
+        let take_snapshot = |referenced: &[PathBuf]| FileSnapshot::of(paths, referenced);
         let read = || LoadedFiles { built: policy::build(paths), tests: suite::load(paths) };
-        let (judged, read) = read_consistently(drawn_files, see, read).unzip();
-        self.last_snapshot = judged;
+        let (snapshot, read) = read_consistently(referenced_files, take_snapshot, read).unzip();
+        self.last_snapshot = snapshot;
         let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unstable };
         match built.policies.take() {
-            Some(chains) => self.apply(&Arc::new(chains), tests),
+            Some(policies) => self.apply(&Arc::new(policies), tests),
             None => self.reject(RejectionReason::Errors(Arc::new(built))),
         }
     }
@@ -138,14 +138,14 @@ impl Reloader {
     }
 
     /// Compares the new rules with the active ones and applies the verdict; repeats if the active rules were replaced in the meantime.
-    fn apply(&self, chains: &Arc<CompiledPolicies>, tests: LoadedSuite) -> ReloadResult {
+    fn apply(&self, policies: &Arc<CompiledPolicies>, tests: LoadedSuite) -> ReloadResult {
         // The tests run at most once.
-        let tested = LazyCell::new(|| run_tests(tests, chains));
+        let tested = LazyCell::new(|| run_tests(tests, policies));
         loop {
             let active = self.engine.active_policies();
-            let (verdict, looked) = self.decide(&active, chains, &tested);
+            let (verdict, result) = self.decide(&active, policies, &tested);
             if self.engine.apply_decision(&active, verdict) {
-                return looked;
+                return result;
             }
         }
     }
@@ -162,40 +162,41 @@ impl Reloader {
     fn decide(
         &self,
         active: &CompiledPolicies,
-        chains: &Arc<CompiledPolicies>,
+        policies: &Arc<CompiledPolicies>,
         tested: &impl Deref<Target = Result<(), RejectionReason>>,
     ) -> (ReloadDecision, ReloadResult) {
-        if active.revision() == chains.revision() {
+        if active.revision() == policies.revision() {
             return (ReloadDecision::Unchanged, ReloadResult::Unchanged);
         }
         let governing = active.reload_settings().merge(self.required);
-        if (governing.require_tests || chains.reload_settings().require_tests)
+        if (governing.require_tests || policies.reload_settings().require_tests)
             && let Err(why) = &**tested
         {
             return (
-                ReloadDecision::Reject(Some(chains.revision().to_owned()), why.clone()),
+                ReloadDecision::Reject(Some(policies.revision().to_owned()), why.clone()),
                 ReloadResult::Rejected,
             );
         }
-        let widenings = if governing.confirm_widening { find_widenings(active, chains) } else { Vec::new() };
+        let widenings =
+            if governing.confirm_widening { find_widenings(active, policies) } else { Vec::new() };
         if widenings.is_empty() {
-            (ReloadDecision::Apply(Arc::clone(chains)), ReloadResult::Applied)
+            (ReloadDecision::Apply(Arc::clone(policies)), ReloadResult::Applied)
         } else {
-            (ReloadDecision::RequireConfirmation(Arc::clone(chains), widenings), ReloadResult::Pending)
+            (ReloadDecision::RequireConfirmation(Arc::clone(policies), widenings), ReloadResult::Pending)
         }
     }
 }
 
 /// Runs the policy tests of new rules.
-fn run_tests(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
-    tests.check_against(chains);
+fn run_tests(mut tests: LoadedSuite, policies: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
+    tests.check_against(policies);
     if tests.diagnostics.has_errors() {
         return Err(RejectionReason::TestFailures(render::text(&tests.diagnostics, &tests.sources, false)));
     }
     if tests.suite.is_empty() {
         return Err(RejectionReason::MissingTests);
     }
-    let report = tests.suite.run(chains);
+    let report = tests.suite.run(policies);
     if report.passed() {
         return Ok(());
     }
@@ -219,15 +220,15 @@ impl LoadedFiles {
 /// Reads a consistent set of files: a read counts only if the snapshots before and after it are equal, including the files that the
 /// rules refer to. Returns `None` if the files changed during every attempt.
 fn read_consistently<F: PartialEq>(
-    drawn_files: &mut Vec<PathBuf>,
-    see: impl Fn(&[PathBuf]) -> F,
+    referenced_files: &mut Vec<PathBuf>,
+    take_snapshot: impl Fn(&[PathBuf]) -> F,
     read: impl Fn() -> LoadedFiles,
 ) -> Option<(F, LoadedFiles)> {
     for _ in 0..MAX_READ_ATTEMPTS {
-        let before = see(drawn_files);
+        let before = take_snapshot(referenced_files);
         let read = read();
-        *drawn_files = read.referenced_files();
-        if see(drawn_files) == before {
+        *referenced_files = read.referenced_files();
+        if take_snapshot(referenced_files) == before {
             return Some((before, read));
         }
     }
@@ -265,8 +266,8 @@ mod tests {
     #[test]
     fn files_that_rules_or_tests_refer_to_must_be_stable_too() {
         let (schema, tools) = (PathBuf::from("schema.json"), PathBuf::from("tools.json"));
-        let mut drawn_files = Vec::new();
-        let see = |drawn: &[PathBuf]| drawn.to_vec();
+        let mut referenced_files = Vec::new();
+        let take_snapshot = |referenced: &[PathBuf]| referenced.to_vec();
         let read = || {
             let mut read =
                 LoadedFiles { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
@@ -274,9 +275,12 @@ mod tests {
             read.tests.referenced_files.push(tools.clone());
             read
         };
-        let (seen, _) = read_consistently(&mut drawn_files, see, read).unwrap();
+        let (seen, _) = read_consistently(&mut referenced_files, take_snapshot, read).unwrap();
         let expected = [schema.clone(), tools.clone()];
-        assert_eq!((seen.as_slice(), drawn_files.as_slice()), (expected.as_slice(), expected.as_slice()));
+        assert_eq!(
+            (seen.as_slice(), referenced_files.as_slice()),
+            (expected.as_slice(), expected.as_slice())
+        );
     }
 
     #[test]

@@ -77,20 +77,20 @@ impl RulesWatcher {
     /// # Errors
     /// If the thread can't be started.
     pub fn start(reloader: Reloader, options: WatcherOptions) -> io::Result<Self> {
-        let (ring, heard) = sync_channel(1);
-        let bell = WakeSignal { sender: ring, stop: Arc::default() };
-        let signs = if options.notify { start_notifications(bell.clone()) } else { None };
+        let (sender, wake_receiver) = sync_channel(1);
+        let wake_signal = WakeSignal { sender, stop: Arc::default() };
+        let notifications = if options.notify { start_notifications(wake_signal.clone()) } else { None };
         let watching = WatcherThread {
             reloader,
             options,
-            wake_receiver: heard,
-            stop: bell.stop.clone(),
-            notifications: signs,
+            wake_receiver,
+            stop: wake_signal.stop.clone(),
+            notifications,
             watched_directories: HashMap::new(),
         };
         let thread =
             thread::Builder::new().name("callgate-watch".to_owned()).spawn(move || watching.run())?;
-        Ok(Self { wake_signal: bell, thread: Some(thread) })
+        Ok(Self { wake_signal, thread: Some(thread) })
     }
 }
 
@@ -123,7 +123,7 @@ impl WakeSignal {
 }
 
 /// Creates a watcher that wakes the thread at every change in its directories. Returns `None` if the system has no notifications.
-fn start_notifications(bell: WakeSignal) -> Option<RecommendedWatcher> {
+fn start_notifications(wake_signal: WakeSignal) -> Option<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         // Reading a file is not a change, and the reload itself reads files.
         let only_read = event.is_ok_and(|event| match event.kind {
@@ -132,7 +132,7 @@ fn start_notifications(bell: WakeSignal) -> Option<RecommendedWatcher> {
             _ => false,
         });
         if !only_read {
-            bell.wake();
+            wake_signal.wake();
         }
     })
     .ok()
@@ -151,14 +151,14 @@ struct WatcherThread {
 impl WatcherThread {
     fn run(mut self) {
         while !self.stop.load(Ordering::Acquire) {
-            let looked = catch_unwind(AssertUnwindSafe(|| self.reload_if_changed()))
+            let result = catch_unwind(AssertUnwindSafe(|| self.reload_if_changed()))
                 .unwrap_or_else(|_| Some(self.reloader.reject_internal_error()));
             self.reloader.free_retired();
             // The stop signal may have been consumed during the debounce time.
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
-            let pause = match looked {
+            let pause = match result {
                 Some(ReloadResult::Unstable) => self.options.debounce,
                 _ => self.options.poll,
             };
@@ -171,7 +171,7 @@ impl WatcherThread {
     /// Reloads if the files' contents have changed since the last reload.
     fn reload_if_changed(&mut self) -> Option<ReloadResult> {
         let mut seen = self.take_snapshot();
-        if self.reloader.last_snapshot().is_some_and(|judged| judged.has_same_contents(&seen)) {
+        if self.reloader.last_snapshot().is_some_and(|last| last.has_same_contents(&seen)) {
             return None;
         }
         loop {
@@ -184,11 +184,11 @@ impl WatcherThread {
             }
             seen = now;
         }
-        let looked = self.reloader.reload();
+        let result = self.reloader.reload();
         // The rules may refer to files whose directories are watched only from here on.
         let seen = self.take_snapshot();
-        let overtaken = self.reloader.last_snapshot().is_some_and(|judged| !judged.has_same_contents(&seen));
-        Some(if overtaken { ReloadResult::Unstable } else { looked })
+        let overtaken = self.reloader.last_snapshot().is_some_and(|last| !last.has_same_contents(&seen));
+        Some(if overtaken { ReloadResult::Unstable } else { result })
     }
 
     /// Waits for the debounce time; the snapshot after it covers the notifications during it. Returns `false` if the watch must stop.
@@ -196,8 +196,8 @@ impl WatcherThread {
         let until = Instant::now() + self.options.debounce;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let heard = self.wake_receiver.recv_timeout(left);
-            if self.stop.load(Ordering::Acquire) || heard == Err(RecvTimeoutError::Disconnected) {
+            let signal = self.wake_receiver.recv_timeout(left);
+            if self.stop.load(Ordering::Acquire) || signal == Err(RecvTimeoutError::Disconnected) {
                 return false;
             }
             if left.is_zero() {
@@ -218,12 +218,12 @@ impl WatcherThread {
 
     /// Watches exactly these directories. Returns whether there are new ones.
     fn watch_directories(&mut self, directories: &[PathBuf]) -> bool {
-        let Some(signs) = &mut self.notifications else { return false };
+        let Some(notifications) = &mut self.notifications else { return false };
         let gone: Vec<PathBuf> =
             self.watched_directories.keys().filter(|known| !directories.contains(known)).cloned().collect();
         for directory in gone {
             self.watched_directories.remove(&directory);
-            let _ = signs.unwatch(&directory);
+            let _ = notifications.unwatch(&directory);
         }
         let mut any = false;
         for directory in directories {
@@ -232,10 +232,10 @@ impl WatcherThread {
                 continue;
             }
             if self.watched_directories.insert(directory.clone(), identity).is_some() {
-                let _ = signs.unwatch(directory);
+                let _ = notifications.unwatch(directory);
             }
             // A directory that can't be watched, because of a system limit, is still polled.
-            any |= signs.watch(directory, RecursiveMode::NonRecursive).is_ok();
+            any |= notifications.watch(directory, RecursiveMode::NonRecursive).is_ok();
         }
         any
     }

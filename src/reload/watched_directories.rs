@@ -18,7 +18,9 @@ impl FileSnapshot {
         self.survey.directories.iter().for_each(|directory| add(directory));
         for path in paths.iter().map(PathBuf::as_path).chain(self.files()) {
             add(parent_directory(path));
-            path.ancestors().filter(|path| path.is_symlink()).for_each(|link| add(parent_directory(link)));
+            path.ancestors()
+                .filter(|path| path.is_symlink())
+                .for_each(|symlink| add(parent_directory(symlink)));
         }
         self.targets().for_each(|target| add(parent_directory(target)));
         found.into_iter().collect()

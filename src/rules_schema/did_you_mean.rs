@@ -107,7 +107,7 @@ const SYNONYMS: [(&str, &str); 99] = [
 
 /// Returns the one of the `known` words that `word`, an unknown one, probably stands for.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let elsewhere = SYNONYMS.iter().filter(|(said, _)| said.eq_ignore_ascii_case(word));
+    let elsewhere = SYNONYMS.iter().filter(|(synonym, _)| synonym.eq_ignore_ascii_case(word));
     elsewhere
         .filter_map(|(_, meant)| known.clone().find(|candidate| candidate == meant))
         .next()

@@ -185,11 +185,11 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// Whether a string is short enough; reports it otherwise.
-    fn check_length(&mut self, node: &YamlNode, text: &str, most: usize, what: &str) -> bool {
+    fn check_length(&mut self, node: &YamlNode, text: &str, most: usize, name: &str) -> bool {
         if text.len() <= most {
             return true;
         }
-        let message = format!("{what} can have at most {most} bytes, this one has {}", text.len());
+        let message = format!("{name} can have at most {most} bytes, this one has {}", text.len());
         self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).with_help("shorten it"));
         false
     }
@@ -245,16 +245,16 @@ impl<'a> PolicyReader<'a> {
         let mut offset = 0;
         for line in node.as_str().unwrap_or_default().split_inclusive('\n') {
             // An empty line has no position of its own, and cannot contain an error.
-            let place = match line.trim_end_matches('\n') {
+            let start = match line.trim_end_matches('\n') {
                 "" => starts.last().map(|(line, column)| (line + 1, *column)),
                 text => {
                     let span = source::exact_span_in(self.sources, node, offset..offset + text.len());
-                    let place = span.and_then(|span| self.sources.locate(span));
-                    place.map(|place| (place.line, place.column))
+                    let location = span.and_then(|span| self.sources.locate(span));
+                    location.map(|location| (location.line, location.column))
                 }
             };
-            let Some(place) = place else { return Vec::new() };
-            starts.push(place);
+            let Some(start) = start else { return Vec::new() };
+            starts.push(start);
             offset += line.len();
         }
         starts

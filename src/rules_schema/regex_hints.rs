@@ -37,11 +37,11 @@ pub(super) fn regex_problem(pattern: &str, error: &regex::Error) -> RegexProblem
 
 /// The range that the error message marks with carets below the pattern.
 fn error_range(pattern: &str, error: &str) -> Option<Range<usize>> {
-    let (drawn, carets) = error
+    let (pattern_line, carets) = error
         .lines()
         .zip(error.lines().skip(1))
         .find(|(_, below)| below.contains('^') && below.chars().all(|c| c == '^' || c == ' '))?;
-    let indentation = drawn.strip_suffix(pattern)?.chars().count();
+    let indentation = pattern_line.strip_suffix(pattern)?.chars().count();
     let before = carets.chars().take_while(|c| *c == ' ').count().checked_sub(indentation)?;
     let count = carets.chars().filter(|c| *c == '^').count();
     let byte = |at: usize| pattern.char_indices().map(|(byte, _)| byte).nth(at).unwrap_or(pattern.len());

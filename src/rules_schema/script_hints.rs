@@ -16,9 +16,9 @@ pub struct ScriptProblem {
 }
 
 impl ScriptProblem {
-    /// Converts a script error. `what` is the name of the string, `example` the help if nothing more specific is
+    /// Converts a script error. `name` is the name of the string, `example` the help if nothing more specific is
     /// known.
-    pub fn from_error(text: &str, error: ScriptCompileError, what: &str, example: &str) -> Self {
+    pub fn from_error(text: &str, error: ScriptCompileError, name: &str, example: &str) -> Self {
         let rest = error.offset.and_then(|offset| text.get(offset..)).unwrap_or_default();
         let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let range = match error.offset {
@@ -32,9 +32,9 @@ impl ScriptProblem {
             _ => example.to_owned(),
         });
         let message = match text.trim() {
-            "" if what == "expression" => "the expression is empty".to_owned(),
+            "" if name == "expression" => "the expression is empty".to_owned(),
             _ => match error.message.strip_prefix("script is") {
-                Some(rest) => format!("the {what} is{rest}"),
+                Some(rest) => format!("the {name} is{rest}"),
                 None => error.message.replace('\'', "`"),
             },
         };

@@ -55,10 +55,10 @@ impl Shape {
     }
 
     fn wrong_type(&self, node: &YamlNode, name: &str) -> Diagnostic {
-        let (name_shown, is) = (quote_name(name), node.type_name());
+        let (quoted_name, is) = (quote_name(name), node.type_name());
         let message = match node.value {
-            YamlValue::Null => format!("{name_shown} has no value"),
-            _ => format!("{name_shown} must be {}, not {is}", self.expected_types()),
+            YamlValue::Null => format!("{quoted_name} has no value"),
+            _ => format!("{quoted_name} must be {}, not {is}", self.expected_types()),
         };
         Diagnostic::new(&WRONG_TYPE, node.span, message).with_help(self.help_for_type(node, name))
     }

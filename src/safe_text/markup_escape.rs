@@ -90,8 +90,8 @@ pub fn escape_name(name: &str, limit: usize) -> EscapedText {
 /// ```
 /// use callgate::safe_text::escape_json;
 /// use callgate::json::json;
-/// let shown = escape_json(&json!({"to": "ana@example.com", "body": "*now*\n"}), 100);
-/// assert_eq!(shown.text, r#"{"to": "ana@example.com", "body": "\u002anow\u002a\n"}"#);
+/// let escaped = escape_json(&json!({"to": "ana@example.com", "body": "*now*\n"}), 100);
+/// assert_eq!(escaped.text, r#"{"to": "ana@example.com", "body": "\u002anow\u002a\n"}"#);
 /// ```
 pub fn escape_json(value: &Value, limit: usize) -> EscapedText {
     let mut writer = EscapeWriter::new(limit);

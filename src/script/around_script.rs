@@ -253,10 +253,10 @@ impl AroundScript {
     /// It is deterministic: the same call and journal give the same result, except for the step limit, which counts the steps of
     /// earlier replays with this journal too.
     pub fn replay<'c>(&self, call: &ScriptCall<'c>, journal: &Journal<'c>) -> ReplayResult<'c> {
-        let fits = call.0.script == self.digest
+        let matches = call.0.script == self.digest
             && (Arc::ptr_eq(&call.0, &journal.call.0)
                 || (journal.call.0.script == self.digest && journal.call.digest() == call.digest()));
-        if !fits {
+        if !matches {
             let message = "the journal belongs to another script or call";
             return ReplayResult::Failed(ScriptRunError::mismatch(message, None));
         }

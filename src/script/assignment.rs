@@ -122,11 +122,11 @@ pub(super) fn assign<'r>(
         Some((last, before)) => (Some(last), before),
         None => (None, steps),
     };
-    let mut action = |place: &mut ScriptValue<'r>| {
+    let mut action = |container: &mut ScriptValue<'r>| {
         let value = value.take().unwrap_or(ScriptValue::Null);
         match last {
-            None => *place = value,
-            Some(step) => set_member(work, place, step, value)?,
+            None => *container = value,
+            Some(step) => set_member(work, container, step, value)?,
         }
         Ok(ScriptValue::Null)
     };
@@ -167,12 +167,12 @@ fn set_member<'r>(
     let Some(items) = container.items_mut(work)? else {
         return Err(index_type_error(found, index.json_type()));
     };
-    let place =
+    let element =
         resolve_index(index_number, items.content.len()).and_then(|index| items.content.get_mut(index));
-    let Some(place) = place else {
+    let Some(element) = element else {
         return Err(format!("the array has no element {index_number}: `push(array, value)` adds one").into());
     };
-    *place = value;
+    *element = value;
     items.update_depth(inner)
 }
 

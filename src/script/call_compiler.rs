@@ -115,8 +115,8 @@ impl Compiler<'_> {
                 let Some(argument) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
                 };
-                let place = self.compile_target(argument)?;
-                Code::Mutation(how, place, self.compile_expressions(arguments.as_slice())?)
+                let target = self.compile_target(argument)?;
+                Code::Mutation(how, target, self.compile_expressions(arguments.as_slice())?)
             }
             Implementation::Closure(how) => {
                 let list = first(self, &mut arguments)?;

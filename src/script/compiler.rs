@@ -94,8 +94,8 @@ impl<'a> Compiler<'a> {
         if self.is_script() { "a script" } else { "an expression" }
     }
 
-    fn unsupported(&self, position: Position, what: &str) -> ScriptCompileError {
-        self.error(position, format!("{what} is not supported in {}", self.language_name()))
+    fn unsupported(&self, position: Position, construct: &str) -> ScriptCompileError {
+        self.error(position, format!("{construct} is not supported in {}", self.language_name()))
     }
 
     fn compile_function(&mut self, key: &(String, usize)) -> CompileResult<FunctionBody> {
@@ -129,13 +129,18 @@ impl<'a> Compiler<'a> {
     ///
     /// # Errors
     /// A member of the call has the same name.
-    pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> CompileResult<usize> {
+    pub(super) fn declare(
+        &mut self,
+        name: &str,
+        position: Position,
+        is_constant: bool,
+    ) -> CompileResult<usize> {
         if self.call_member(name).is_some() || name == "input" {
             return Err(
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
             );
         }
-        self.scope.push(LocalVariable { name: name.to_owned(), is_constant: constant });
+        self.scope.push(LocalVariable { name: name.to_owned(), is_constant });
         self.slot_count = self.slot_count.max(self.scope.len());
         Ok(self.scope.len() - 1)
     }
@@ -342,11 +347,11 @@ impl<'a> Compiler<'a> {
                                     *position,
                                 ));
                             }
-                            let place =
+                            let target =
                                 self.compile_target_chain(base, links.get(..number).unwrap_or_default())?;
                             Self::new_node(
                                 *position,
-                                Code::Mutation(how, place, self.compile_expressions(&call.args)?),
+                                Code::Mutation(how, target, self.compile_expressions(&call.args)?),
                             )
                         }
                         _ => self.compile_call(call, *position, Some(node))?,

@@ -41,8 +41,8 @@ impl ProgramDependencies {
     pub(super) fn argument_names(&self) -> ArgumentNames {
         let mut names = ArgumentNames::default();
         for keys in &self.input {
-            let place = names.add_member(keys);
-            self.members.iter().for_each(|name| place.add_descendant(name));
+            let member = names.add_member(keys);
+            self.members.iter().for_each(|name| member.add_descendant(name));
         }
         names
     }
@@ -102,7 +102,7 @@ mod tests {
     fn copies_only_the_session_parts_that_are_read() {
         let document =
             json!({"facts": {"order": {"o1": {"a": 1}, "o2": 2}, "n": 3}, "labels": ["x"], "calls": {}});
-        for (places, copied) in [
+        for (paths, copied) in [
             (vec!["facts.order.o1"], json!({"facts": {"order": {"o1": {"a": 1}}}})),
             (vec!["facts.n.x", "labels"], json!({"facts": {"n": 3}, "labels": ["x"]})),
             (vec!["facts.n", "facts.order.o2"], json!({"facts": {"n": 3, "order": {"o2": 2}}})),
@@ -112,10 +112,10 @@ mod tests {
             (vec!["facts.order.o2", ""], document.clone()),
         ] {
             let mut reads = ProgramDependencies::default();
-            for place in places {
+            for path in paths {
                 reads.add(
                     Root::Session,
-                    place.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
+                    path.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
                 );
             }
             assert_eq!(reads.copy_session(&document), copied);

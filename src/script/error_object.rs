@@ -19,7 +19,7 @@ pub(super) fn error_object<'r>(
 
 /// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
 pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
-    let says = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
+    let usage = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
         ValueKind::String(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
         ValueKind::Object(object) => {
@@ -36,9 +36,9 @@ pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result
                     }
                     Ok(error)
                 }
-                _ => Err(says.into()),
+                _ => Err(usage.into()),
             }
         }
-        _ => Err(says.into()),
+        _ => Err(usage.into()),
     }
 }

@@ -60,8 +60,8 @@ impl ExactNumber {
         }
         let digits = digit_count(coefficient);
         let magnitude = exponent.saturating_add(digits as i64 - 1);
-        let fits = digits <= DIGITS && magnitude.abs() <= MAX_MAGNITUDE;
-        Some(Self { coefficient, exponent: i32::try_from(exponent).ok()? }).filter(|_| fits)
+        let is_representable = digits <= DIGITS && magnitude.abs() <= MAX_MAGNITUDE;
+        Some(Self { coefficient, exponent: i32::try_from(exponent).ok()? }).filter(|_| is_representable)
     }
 
     /// The value of a JSON number. Returns `None` if it has more than 34 significant digits or is out of range.
@@ -223,8 +223,8 @@ fn from_repr(repr: &Repr) -> Option<ExactNumber> {
     ExactNumber::new(coefficient, i64::try_from(repr.exponent()).ok()?)
 }
 
-fn precision_error(what: &str) -> String {
-    format!("{what} has more than {DIGITS} significant digits or is out of range")
+fn precision_error(subject: &str) -> String {
+    format!("{subject} has more than {DIGITS} significant digits or is out of range")
 }
 
 fn digit_count(coefficient: i128) -> usize {

@@ -112,9 +112,9 @@ impl Fuel {
     pub(super) fn spend_string(&self, bytes: usize) -> Result<(), EvalError> {
         self.spend_scan(bytes)?;
         if bytes > self.limits.string_bytes {
-            let ScriptLimits { subject: who, string_bytes: text, .. } = self.limits;
+            let ScriptLimits { subject, string_bytes: text, .. } = self.limits;
             return Err(EvalError::LimitExceeded(format!(
-                "{who} creates a string of more than {text} bytes"
+                "{subject} creates a string of more than {text} bytes"
             )));
         }
         spend(&self.string_bytes, bytes, self.limits.total_string_bytes).map_err(|most| {

@@ -250,8 +250,8 @@ pub(super) fn merge<'r>(work: &Fuel, value: &ScriptValue<'r>, other: &ScriptValu
                     json.iter().map(|(key, member)| (Cow::from(key.as_str()), ScriptValue::Json(member))),
                 );
             }
-            ObjectView::Created(made) => {
-                members.extend(made.iter().map(|(key, member)| (key.clone(), member.clone())))
+            ObjectView::Created(created) => {
+                members.extend(created.iter().map(|(key, member)| (key.clone(), member.clone())))
             }
         }
     }
@@ -278,8 +278,9 @@ pub(super) fn replace<'r>(
         return Err("`replace` takes a part of at least one character".into());
     }
     // Checked before allocation: every replacement may be longer.
-    let places = if with.len() > part.len() { value.matches(part).count() } else { 0 };
-    let length = value.len().saturating_add(places.saturating_mul(with.len().saturating_sub(part.len())));
+    let occurrences = if with.len() > part.len() { value.matches(part).count() } else { 0 };
+    let length =
+        value.len().saturating_add(occurrences.saturating_mul(with.len().saturating_sub(part.len())));
     work.spend_string(length)?;
     Ok(ScriptValue::String(value.replace(part, with).into()))
 }
@@ -292,11 +293,11 @@ pub(super) fn slice<'r>(
 ) -> FunctionResult<'r> {
     let (from, to) = (expect_whole_number("slice", from)?, expect_whole_number("slice", to)?);
     let bounds = |len: usize| {
-        let place = |index: i64| match usize::try_from(index) {
+        let offset = |index: i64| match usize::try_from(index) {
             Ok(index) => index.min(len),
             Err(_) => resolve_index(index, len).unwrap_or(0),
         };
-        (place(from), place(to).saturating_sub(place(from)))
+        (offset(from), offset(to).saturating_sub(offset(from)))
     };
     match value.kind() {
         ValueKind::String(text) => {

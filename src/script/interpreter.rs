@@ -91,8 +91,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     fn run_body(&mut self, body: &'r FunctionBody, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
         let (base, calls) = (self.first_slot, self.calls);
         if calls > self.fuel.limits.call_depth {
-            let ScriptLimits { subject: who, call_depth: calls, .. } = self.fuel.limits;
-            let message = format!("{who} nests more than {calls} function calls");
+            let ScriptLimits { subject, call_depth: calls, .. } = self.fuel.limits;
+            let message = format!("{subject} nests more than {calls} function calls");
             return Err(ControlFlow::LimitExceeded(message, body.code.position));
         }
         self.first_slot = self.slots.len();
@@ -147,11 +147,11 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Function(run, arguments) => self.call_builtin(*run, arguments, spot),
             Code::Matches(text, regex) => self.evaluate_matches(text, regex, spot),
             Code::Closure(how, list, closure) => self.apply_closure(*how, list, closure, spot),
-            Code::Mutation(how, place, arguments) => self.evaluate_mutation(*how, place, arguments, spot),
+            Code::Mutation(how, target, arguments) => self.evaluate_mutation(*how, target, arguments, spot),
             Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
             Code::Call(function, arguments) => self.call_function(*function, arguments, spot),
             Code::Let(slot, value) => self.evaluate_let(*slot, value),
-            Code::Assign(place, operator, value) => self.evaluate_assignment(place, *operator, value, spot),
+            Code::Assign(target, operator, value) => self.evaluate_assignment(target, *operator, value, spot),
             Code::If(condition, then, otherwise) => {
                 if self.evaluate_boolean(condition)? {
                     self.evaluate_node(then)
@@ -262,24 +262,24 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
 
     fn evaluate_assignment(
         &mut self,
-        place: &'r AssignTarget,
+        target: &'r AssignTarget,
         operator: Option<OperatorFn>,
         value: &'r CodeNode,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
         let value = self.evaluate_node(value)?;
-        let steps = self.resolve_steps(&place.steps)?;
+        let steps = self.resolve_steps(&target.steps)?;
         let value = match operator {
             None => value,
             Some(operator) => {
-                let mut old = self.slot(place.slot).clone();
+                let mut old = self.slot(target.slot).clone();
                 for step in &steps {
                     old = step.read(&old).map_err(into_control_flow(spot))?;
                 }
                 operator(&self.fuel, &old, &value).map_err(into_control_flow(spot))?
             }
         };
-        let (work, target) = self.slot_mut(place.slot);
+        let (work, target) = self.slot_mut(target.slot);
         assign(work, target, &steps, value).map_err(into_control_flow(spot))?;
         Ok(ScriptValue::Null)
     }
@@ -303,8 +303,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     pub(super) fn set_slot(&mut self, slot: usize, value: ScriptValue<'r>) {
-        if let Some(place) = self.slots.get_mut(self.first_slot + slot) {
-            *place = value;
+        if let Some(entry) = self.slots.get_mut(self.first_slot + slot) {
+            *entry = value;
         }
     }
 
@@ -463,13 +463,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     fn evaluate_mutation(
         &mut self,
         how: MutatingFunction,
-        place: &'r AssignTarget,
+        target: &'r AssignTarget,
         arguments: &'r [CodeNode],
         spot: SourcePosition,
     ) -> EvalResult<'r> {
         let argument = self.evaluate_nodes(arguments)?.into_iter().next();
-        let steps = self.resolve_steps(&place.steps)?;
-        let (work, target) = self.slot_mut(place.slot);
+        let steps = self.resolve_steps(&target.steps)?;
+        let (work, target) = self.slot_mut(target.slot);
         let mut action = |target: &mut ScriptValue<'r>| mutate(how, target, argument.as_ref(), work);
         apply_at(work, target, &steps, &mut action).map_err(into_control_flow(spot))
     }

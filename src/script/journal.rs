@@ -149,7 +149,7 @@ impl<'c> JournalEntry<'c> {
     /// Whether this entry holds the result of that effect.
     pub(super) fn is_result_of(&self, effect: &ScriptEffect<'_>) -> bool {
         match &self.request {
-            RecordedRequest::InProcess(asked) => asked.is_same_request(effect),
+            RecordedRequest::InProcess(recorded) => recorded.is_same_request(effect),
             RecordedRequest::Stored { effect: name, arguments } => {
                 name == effect.name() && *arguments == effect.digest().to_string()
             }

@@ -95,7 +95,7 @@ mod tests {
     fn comparison_agrees_with_the_json_copy_and_costs_the_same() {
         let call = json!({"z": [1, 1.50, "text", null, true], "y": {"n": 12345678901234567890u64, "e": []}});
         let own = Fuel::new(&SCRIPT_LIMITS);
-        let made = |second: ScriptValue<'static>| {
+        let list_with = |second: ScriptValue<'static>| {
             let items = vec![
                 ScriptValue::whole(1),
                 second,
@@ -108,10 +108,10 @@ mod tests {
         let values = [
             ScriptValue::Json(&call),
             ScriptValue::Null,
-            made(ScriptValue::Null),
-            made(ScriptValue::Boolean(true)),
+            list_with(ScriptValue::Null),
+            list_with(ScriptValue::Boolean(true)),
             object(ScriptValue::Json(&call)),
-            object(made(ScriptValue::whole(9))),
+            object(list_with(ScriptValue::whole(9))),
         ];
         for (at, value) in values.iter().enumerate() {
             let (writing, comparing) = (Fuel::new(&SCRIPT_LIMITS), Fuel::new(&SCRIPT_LIMITS));

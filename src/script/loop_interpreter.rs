@@ -25,23 +25,23 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let mut collected = Vec::new();
         for item in list.iter() {
             self.set_slot(closure.parameter, item.clone());
-            let said = match self.evaluate_node(&closure.body) {
+            let result = match self.evaluate_node(&closure.body) {
                 Err(ControlFlow::Return(value)) => value,
                 other => other?,
             };
             if how == ClosureFunction::Map {
                 self.fuel.spend_values(1).map_err(into_control_flow(spot))?;
-                collected.push(said);
+                collected.push(result);
                 continue;
             }
-            let ValueKind::Boolean(said) = said.kind() else {
+            let ValueKind::Boolean(is_true) = result.kind() else {
                 let message = format!("the closure of `{}` must return a boolean", how.name());
                 return Err(ControlFlow::Error(message, closure.body.position));
             };
             match how {
-                ClosureFunction::All if !said => return Ok(ScriptValue::Boolean(false)),
-                ClosureFunction::Some if said => return Ok(ScriptValue::Boolean(true)),
-                ClosureFunction::Filter if said => collected.push(item),
+                ClosureFunction::All if !is_true => return Ok(ScriptValue::Boolean(false)),
+                ClosureFunction::Some if is_true => return Ok(ScriptValue::Boolean(true)),
+                ClosureFunction::Filter if is_true => collected.push(item),
                 _ => {}
             }
         }

@@ -51,22 +51,22 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
         help: None,
     };
     if text.len() > most {
-        let what = if language == Language::Expression { "expression" } else { "script" };
-        return Err(at(format!("the {what} is longer than {most} bytes"), Position::NONE));
+        let subject = if language == Language::Expression { "expression" } else { "script" };
+        return Err(at(format!("the {subject} is longer than {most} bytes"), Position::NONE));
     }
     let parsed = catch_panic(|| match language {
         Language::Expression => ENGINE.compile_expression(text),
         Language::Script => ENGINE.compile(text),
     });
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
-        let told = at(lowercase_first(error.err_type().to_string()), error.position());
+        let compile_error = at(lowercase_first(error.err_type().to_string()), error.position());
         match error.err_type() {
-            ParseErrorType::Reserved(word) => told
+            ParseErrorType::Reserved(word) => compile_error
                 .with_help(format!("choose another name; quote it as a key of an object: `\"{word}\": …`")),
             ParseErrorType::MissingToken(token, _) if token == ";" => {
-                told.with_help("end the statement before this with `;`".to_owned())
+                compile_error.with_help("end the statement before this with `;`".to_owned())
             }
-            _ => told,
+            _ => compile_error,
         }
     })
 }

@@ -73,12 +73,12 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     /// Whether a script requests the same effect again, by a cheap test that does not export the arguments.
     fn is_repeated_request(
         &self,
-        asked: &ScriptEffect<'c>,
+        recorded: &ScriptEffect<'c>,
         kind: EffectKind,
         given: &[ScriptValue<'r>],
         work: &Fuel,
     ) -> Result<bool, EvalError> {
-        match (kind, asked, given) {
+        match (kind, recorded, given) {
             (EffectKind::Next, ScriptEffect::Next { input, options: None }, [value]) => {
                 self.is_exported(value, input, work)
             }
@@ -226,7 +226,7 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
     ) -> Result<ScriptValue<'r>, EffectError<'r>> {
         let entry = self.journal.entries.get(self.effects_completed);
         let again = match entry.and_then(JournalEntry::local_effect) {
-            Some(asked) => self.is_repeated_request(asked, kind, &given, work)?,
+            Some(recorded) => self.is_repeated_request(recorded, kind, &given, work)?,
             None => false,
         };
         let entry = match entry {

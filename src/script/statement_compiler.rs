@@ -66,7 +66,7 @@ impl Compiler<'_> {
             }
             Stmt::For(parts, _) => {
                 let (item, counter, flow) = parts.as_ref();
-                let over = self.compile_expression(&flow.expr)?;
+                let iterable = self.compile_expression(&flow.expr)?;
                 let scope = self.scope.len();
                 let item = self.declare(&item.name, item.pos, false)?;
                 let counter = match counter {
@@ -75,7 +75,7 @@ impl Compiler<'_> {
                 };
                 let body = self.compile_block(flow.body.statements(), position)?;
                 self.scope.truncate(scope);
-                Code::For(Box::new(ForLoop { item, counter, iterable: over, body }))
+                Code::For(Box::new(ForLoop { item, counter, iterable, body }))
             }
             Stmt::TryCatch(flow, _) => {
                 let attempt = self.compile_block(flow.body.statements(), position)?;
@@ -126,8 +126,13 @@ impl Compiler<'_> {
         Ok(Self::new_node(position, code))
     }
 
-    fn unsupported_statement(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
-        self.error(position, format!("{what} is not supported in a script")).with_help(help.to_owned())
+    fn unsupported_statement(
+        &self,
+        position: Position,
+        construct: &str,
+        help: &str,
+    ) -> super::ScriptCompileError {
+        self.error(position, format!("{construct} is not supported in a script")).with_help(help.to_owned())
     }
 
     fn compile_optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {
@@ -156,7 +161,7 @@ impl Compiler<'_> {
             },
         };
         let value = self.compile_expression(&sides.rhs)?;
-        let place = self.compile_target(&sides.lhs)?;
-        Ok(Self::new_node(position, Code::Assign(place, operator, Box::new(value))))
+        let target = self.compile_target(&sides.lhs)?;
+        Ok(Self::new_node(position, Code::Assign(target, operator, Box::new(value))))
     }
 }

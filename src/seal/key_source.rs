@@ -41,8 +41,8 @@ impl Keys {
         let secrets: Vec<Option<Vec<u8>>> = words.map(decode_hex).collect();
         let usable =
             |secret: &Option<Vec<u8>>| secret.as_ref().is_some_and(|bytes| bytes.len() >= MIN_KEY_BYTES);
-        if let Some(place) = secrets.iter().position(|secret| !usable(secret)) {
-            return Err(KeyError::Invalid { number: place + 1 });
+        if let Some(index) = secrets.iter().position(|secret| !usable(secret)) {
+            return Err(KeyError::Invalid { number: index + 1 });
         }
         Self::new(secrets.into_iter().flatten()).ok_or(KeyError::Missing)
     }

@@ -252,7 +252,7 @@ impl ConcurrentSession {
     pub fn never_runs(&self, server: &str, tool: &str) -> bool {
         let layers = self.inner.queue().session.layers();
         let own = (self.inner.rules_of)(server);
-        layers.iter().chain(own.as_ref()).any(|chains| is_never_called(chains, server, tool))
+        layers.iter().chain(own.as_ref()).any(|policies| is_never_called(policies, server, tool))
     }
 
     /// Whether an anonymous answer counts for a request of ours.
@@ -281,8 +281,8 @@ impl ConcurrentSession {
     pub fn redacts_results(&self, server: &str) -> bool {
         let layers = self.inner.queue().session.layers();
         let own = (self.inner.rules_of)(server);
-        let hides = |chains: &Arc<CompiledPolicies>| {
-            chains
+        let hides = |policies: &Arc<CompiledPolicies>| {
+            policies
                 .policies()
                 .iter()
                 .any(|policy| policy.mode == Mode::Enforce && matches!(policy.kind, PolicyKind::Redact(_)))

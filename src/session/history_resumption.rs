@@ -66,10 +66,11 @@ impl HistoryCall {
 
     /// The call's key in the ledger.
     fn key_in(&self, conversation: &str) -> LedgerKey {
-        let asked = self.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
+        let requested_id =
+            self.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
         LedgerKey {
             conversation: conversation.to_owned(),
-            occurrence_id: asked.unwrap_or(&self.name).to_owned(),
+            occurrence_id: requested_id.unwrap_or(&self.name).to_owned(),
         }
     }
 
@@ -205,12 +206,12 @@ impl Session {
     /// for calls that have no result. Returns the decisions of which observers were notified now; each is
     /// reported once, also by a later `resume`, as far as the store reaches.
     pub async fn notify_decisions(&self, history: &History) -> Vec<ApprovalDecision> {
-        let mut told = Vec::new();
+        let mut decisions = Vec::new();
         for found in self.unsettled(history).iter().filter(|found| found.request.is_some()) {
             // A call on which this fails is skipped.
-            told.extend(catch_panic(self.notify_of(found)).await.ok().flatten());
+            decisions.extend(catch_panic(self.notify_of(found)).await.ok().flatten());
         }
-        told
+        decisions
     }
 
     async fn notify_of(&self, found: &HistoryCall) -> Option<ApprovalDecision> {
@@ -315,10 +316,10 @@ fn put_result(
     settled: &mut Vec<CallResult>,
 ) -> Result<(), HistoryEditError> {
     let result = formatter.result(outcome);
-    settled.extend(result.map(|ResultPart { output, status: settled, .. }| CallResult {
+    settled.extend(result.map(|ResultPart { output, status, .. }| CallResult {
         position: found.place,
         output,
-        status: settled,
+        status,
     }));
     let Some(request) = &outcome.approval else { return Ok(()) };
     let request = RequestPart::from(request);
@@ -350,23 +351,18 @@ fn settle(history: &mut History, settled: Vec<CallResult>) -> Result<(), History
 
 /// Answers to requests that no call of the history waits for.
 fn unknown_answers(history: &History, found: &[HistoryCall]) -> Vec<IgnoredAnswer> {
-    let heard: Vec<&ResponsePart> = found.iter().flat_map(|found| &found.answers).collect();
+    let known: Vec<&ResponsePart> = found.iter().flat_map(|found| &found.answers).collect();
     let settled = history.occurrences().into_iter().filter(|call| call.result.is_some());
     let late: Vec<String> =
         settled.filter_map(|call| call.request.map(|request| request.approval_id.clone())).collect();
     let parts = history.messages().iter().flat_map(|message| message.parts()).enumerate();
-    let unknown = parts.filter_map(|(place, part)| match part.content() {
-        PartContent::Response(response) if !heard.contains(&response) => {
+    let unknown = parts.filter_map(|(index, part)| match part.content() {
+        PartContent::Response(response) if !known.contains(&response) => {
             if late.contains(&response.approval_id) {
                 return None;
             }
             let why = "no pending call has this request".to_owned();
-            Some(IgnoredAnswer {
-                index: place,
-                approval_id: response.approval_id.clone(),
-                code: "not_pending",
-                why,
-            })
+            Some(IgnoredAnswer { index, approval_id: response.approval_id.clone(), code: "not_pending", why })
         }
         _ => None,
     });

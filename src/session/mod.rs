@@ -169,8 +169,8 @@ impl Session {
     /// Adds a layer of policies below the present ones: first the prompt's, then the call's. A lower layer can
     /// add denials, approvals and limits to the layers above it, and lift none of them.
     #[must_use]
-    pub fn with_layer(mut self, chains: Arc<CompiledPolicies>) -> Self {
-        self.lower_layers.push(chains);
+    pub fn with_layer(mut self, policies: Arc<CompiledPolicies>) -> Self {
+        self.lower_layers.push(policies);
         self
     }
 

@@ -61,10 +61,10 @@ impl Session {
     /// panics would have.
     fn watch(&mut self, mut would: impl FnMut(&mut StreamShadow) -> bool) {
         let mut found = Vec::new();
-        self.progress.stream_shadows.retain_mut(|(told, shadow)| {
+        self.progress.stream_shadows.retain_mut(|(effect, shadow)| {
             let changes = catch_unwind(AssertUnwindSafe(|| would(shadow))).unwrap_or(true);
             if changes {
-                found.push(told.clone());
+                found.push(effect.clone());
             }
             !changes
         });

@@ -162,10 +162,10 @@ impl Session {
     pub(super) fn before_calls(&mut self, calls: &[ToolCall]) {
         self.set_run_members(RunPhase::BeforeTools);
         for hook in &self.hooks {
-            let said = self
+            let result = self
                 .hooks()
                 .call(hook, "after_tool_request", |hook, run| hook.after_tool_request(run, calls));
-            match said {
+            match result {
                 Some(None) => {}
                 Some(Some(reason)) => self.run.abort(reason),
                 None => self.run.abort(format!("the hook `{}` failed", hook.id())),
@@ -215,8 +215,8 @@ impl Session {
         at_init: bool,
     ) -> (ModelConfig, Vec<RunShadowEffect>) {
         for hook in &self.hooks {
-            let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
-            if let Some(Some(patch)) = said {
+            let patch = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
+            if let Some(Some(patch)) = patch {
                 config = config.with_patch(patch);
             }
         }
@@ -293,9 +293,9 @@ impl Session {
     }
 
     /// Calls one method of every hook. A hook that panics changes nothing, and is reported.
-    pub(super) fn each_hook(&self, point: &'static str, tell: impl Fn(&dyn Middleware, &RunContext)) {
+    pub(super) fn each_hook(&self, point: &'static str, method: impl Fn(&dyn Middleware, &RunContext)) {
         for hook in &self.hooks {
-            self.hooks().call(hook, point, &tell);
+            self.hooks().call(hook, point, &method);
         }
     }
 }

@@ -138,8 +138,8 @@ impl<E: ToolExecutor> SdkSession<E> {
     pub async fn announce_round(&self, calls: &[CallPart]) {
         let mut driven = self.inner.merged().await;
         driven.merged = None;
-        let SdkProgress { session, announced: told, positions, .. } = &mut *driven;
-        told.clear();
+        let SdkProgress { session, announced, positions, .. } = &mut *driven;
+        announced.clear();
         session.round.clear();
         let calls: Vec<ToolCall> = calls
             .iter()
@@ -156,12 +156,12 @@ impl<E: ToolExecutor> SdkSession<E> {
         let mut runner = session.runner(&scope, &self.inner.executor);
         for (position, (call, occurrence)) in calls.into_iter().zip(occurrences).enumerate() {
             let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
-            told.push(AnnouncedCall { position, call, prepared, planned: None, scope: scope.clone() });
+            announced.push(AnnouncedCall { position, call, prepared, planned: None, scope: scope.clone() });
         }
-        for AnnouncedCall { prepared, planned, .. } in told.iter_mut() {
+        for AnnouncedCall { prepared, planned, .. } in announced.iter_mut() {
             *planned = runner.decide(prepared).map(Decision::into_owned);
         }
-        runner.halt_by_any(told.iter().filter_map(|told| told.planned.as_ref()));
+        runner.halt_by_any(announced.iter().filter_map(|call| call.planned.as_ref()));
         *positions = Some(Positions::new(session.state.clone()));
     }
 
@@ -169,9 +169,9 @@ impl<E: ToolExecutor> SdkSession<E> {
     pub async fn call(&self, id: &str, tool: &str, input: Value) -> SdkCallResult {
         let started = Instant::now();
         let mut driven = self.inner.turn_of(id, tool, &input).await;
-        let asked = driven.call(id, tool, &input);
-        let asked = driven.session.name_call(asked);
-        let outcome = driven.run_call(&self.inner.executor, asked, started).await;
+        let call = driven.call(id, tool, &input);
+        let call = driven.session.name_call(call);
+        let outcome = driven.run_call(&self.inner.executor, call, started).await;
         let result = driven.session.result_for_model(&outcome);
         drop(driven);
         self.inner.made.notify_waiters();
@@ -210,25 +210,25 @@ impl<E> Inner<E> {
             return driven;
         }
         let shared = Arc::clone(&driven.session.shared);
-        let mut unmade = driven.announced.len();
+        let mut remaining = driven.announced.len();
         drop(driven);
         let mut patience = shared.services.clock.sleep(PATIENCE);
         loop {
             // Before the check: a call that ends in between must not be missed.
-            let mut made = pin!(self.made.notified());
-            made.as_mut().enable();
+            let mut notified = pin!(self.made.notified());
+            notified.as_mut().enable();
             let driven = self.driven.lock().await;
             if !driven.waits_for_earlier(id, tool, input) {
                 return driven;
             }
             drop(driven);
-            if !is_first(made, patience.as_mut()).await {
+            if !is_first(notified, patience.as_mut()).await {
                 let driven = self.driven.lock().await;
                 // While a call runs, the SDK may have made others that wait as this one does.
-                if driven.announced.len() == unmade {
+                if driven.announced.len() == remaining {
                     return driven;
                 }
-                unmade = driven.announced.len();
+                remaining = driven.announced.len();
                 patience = shared.services.clock.sleep(PATIENCE);
             }
         }

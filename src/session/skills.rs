@@ -65,12 +65,12 @@ impl Session {
 
     /// Refunds the last model call.
     async fn refund(&mut self) {
-        let Some(taken) = self.progress.last_turn.take() else { return };
+        let Some(reservation) = self.progress.last_turn.take() else { return };
         self.progress.stats.iterations = self.progress.stats.iterations.saturating_sub(1);
         let scope = self.scope();
         let Self { shared, state, run, .. } = self;
         let (services, kernel) = (&shared.services, shared.kernel(&scope.layers));
         let budgets = BudgetAccount { services, kernel, run, conversation: &scope.conversation };
-        budgets.release(state, taken).await;
+        budgets.release(state, reservation).await;
     }
 }

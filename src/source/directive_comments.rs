@@ -40,7 +40,7 @@ pub fn find_comments<'t>(
     scalars.sort_unstable();
     let inside_a_text = |at: usize| {
         let after = scalars.partition_point(|(start, _)| *start <= at);
-        let before = after.checked_sub(1).and_then(|place| scalars.get(place));
+        let before = after.checked_sub(1).and_then(|index| scalars.get(index));
         before.is_some_and(|(_, end)| at < *end)
     };
     let mut found = Vec::new();

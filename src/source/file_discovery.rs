@@ -82,9 +82,9 @@ impl FileKind {
 }
 
 /// Finds files of this kind.
-pub(super) fn find_files(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> BundleFiles {
+pub(super) fn find_files(file_kind: FileKind, paths: &[PathBuf], roots: FileSandbox) -> BundleFiles {
     let found = BundleFiles { roots, ..BundleFiles::default() };
-    let mut finder = FileFinder { file_kind: wanted, found, canonical_paths: HashSet::new(), entries: 0 };
+    let mut finder = FileFinder { file_kind, found, canonical_paths: HashSet::new(), entries: 0 };
     for path in paths {
         if !finder.find(path) {
             finder.found.diagnostics.push(too_many_files(path));
@@ -148,9 +148,9 @@ impl FileFinder {
         let mut found_any = false;
         while let Some(entry) = pending.pop() {
             let problem = match entry {
-                Ok(DirectoryEntry { path, canonical: place, kind }) if kind.is_dir() => {
+                Ok(DirectoryEntry { path, canonical, kind }) if kind.is_dir() => {
                     // A link to a parent directory would cause an endless loop.
-                    if !entered.insert(place.clone()) {
+                    if !entered.insert(canonical.clone()) {
                         continue;
                     }
                     match visible_children(&path, MAX_ENTRIES.saturating_sub(self.entries)) {
@@ -160,7 +160,9 @@ impl FileFinder {
                                 let path = path.join(&name);
                                 match kind.is_symlink() {
                                     true => self.resolve_entry(path.clone()).map_err(|error| (path, error)),
-                                    false => Ok(DirectoryEntry { path, canonical: place.join(name), kind }),
+                                    false => {
+                                        Ok(DirectoryEntry { path, canonical: canonical.join(name), kind })
+                                    }
                                 }
                             });
                             pending.extend(entries);
@@ -171,10 +173,10 @@ impl FileFinder {
                         Err(error) => unreadable_file(&path, error.kind()),
                     }
                 }
-                Ok(DirectoryEntry { path, canonical: place, kind }) if kind.is_file() => {
+                Ok(DirectoryEntry { path, canonical, kind }) if kind.is_file() => {
                     if self.file_kind.matches(&path) {
                         found_any = true;
-                        if !self.add(path, place) {
+                        if !self.add(path, canonical) {
                             return false;
                         }
                     } else if is_policy_test(&path) {
@@ -201,8 +203,8 @@ impl FileFinder {
         true
     }
 
-    fn add(&mut self, path: PathBuf, place: PathBuf) -> bool {
-        if self.canonical_paths.insert(place) {
+    fn add(&mut self, path: PathBuf, canonical: PathBuf) -> bool {
+        if self.canonical_paths.insert(canonical) {
             self.found.files.push(path);
         }
         self.found.files.len() <= MAX_FILES

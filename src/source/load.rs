@@ -264,13 +264,13 @@ mod tests {
     #[test]
     fn loads_strings_like_files_and_ignores_byte_order_marks() {
         let loaded = load_texts([("a", "\u{feff}x: 1\r\nx: 2\r\n"), ("b", "\u{feff}!t y: 1"), ("c", "z: 1")]);
-        let places: Vec<_> = loaded
+        let locations: Vec<_> = loaded
             .diagnostics
             .iter()
             .map(|diagnostic| loaded.sources.locate(diagnostic.span.unwrap()).unwrap())
-            .map(|place| (place.file, place.line, place.column, place.end_column))
+            .map(|location| (location.file, location.line, location.column, location.end_column))
             .collect();
-        assert_eq!(places, [("a".to_owned(), 2, 1, 2), ("b".to_owned(), 1, 1, 3)]);
+        assert_eq!(locations, [("a".to_owned(), 2, 1, 2), ("b".to_owned(), 1, 1, 3)]);
         assert_eq!(loaded.files.len(), 3);
     }
 }

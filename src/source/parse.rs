@@ -142,31 +142,31 @@ impl<'t> DocumentParser<'t, '_> {
             self.diagnostics.push(unsupported_yaml::tag(at, self.source_text(at)));
         }
         let anchor = event.anchor_id();
-        let place = self.span(span);
+        let node_span = self.span(span);
         if let Some(id) = anchor {
             self.anchors.open(id);
         }
         let node = match event {
-            Event::Scalar(value, style, ..) => self.scalar(&value, style, place),
+            Event::Scalar(value, style, ..) => self.scalar(&value, style, node_span),
             Event::SequenceStart(style, ..) => {
-                self.check_depth(depth, place)?;
-                self.sequence(style, place, depth)?
+                self.check_depth(depth, node_span)?;
+                self.sequence(style, node_span, depth)?
             }
             Event::MappingStart(style, ..) => {
-                self.check_depth(depth, place)?;
-                self.mapping(style, place, depth)?
+                self.check_depth(depth, node_span)?;
+                self.mapping(style, node_span, depth)?
             }
-            Event::Alias(id) => self.alias(id, place, depth)?,
+            Event::Alias(id) => self.alias(id, node_span, depth)?,
             Event::UnresolvedAlias(name) => {
-                self.reject(unsupported_yaml::unknown_alias(place, &name));
-                YamlNode { value: YamlValue::Null, span: place }
+                self.reject(unsupported_yaml::unknown_alias(node_span, &name));
+                YamlNode { value: YamlValue::Null, span: node_span }
             }
-            _ => YamlNode { value: YamlValue::Null, span: place },
+            _ => YamlNode { value: YamlValue::Null, span: node_span },
         };
         if let Some(id) = anchor
             && !self.anchors.close(id, &node)
         {
-            return self.stop(unsupported_yaml::too_much_copied(place));
+            return self.stop(unsupported_yaml::too_much_copied(node_span));
         }
         Ok(node)
     }
@@ -180,12 +180,12 @@ impl<'t> DocumentParser<'t, '_> {
         let mut items = Vec::new();
         let mut span = Span { start: self.first_dash(style, start.start), ..start };
         loop {
-            let (event, place) = self.next()?;
+            let (event, event_span) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
-                span.end = self.collection_end(style, span, &place);
+                span.end = self.collection_end(style, span, &event_span);
                 return Ok(YamlNode { value: YamlValue::Sequence(items), span });
             }
-            let item = self.node(event, &place, depth + 1)?;
+            let item = self.node(event, &event_span, depth + 1)?;
             span.end = span.end.max(item.span.end);
             items.push(item);
         }
@@ -198,23 +198,23 @@ impl<'t> DocumentParser<'t, '_> {
         depth: usize,
     ) -> Result<YamlNode, ParseStopped> {
         let mut entries = Vec::new();
-        let mut first_places: HashMap<String, Span> = HashMap::new();
+        let mut first_spans: HashMap<String, Span> = HashMap::new();
         let mut span = start;
         loop {
-            let (event, place) = self.next()?;
+            let (event, event_span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                span.end = self.collection_end(style, span, &place);
+                span.end = self.collection_end(style, span, &event_span);
                 return Ok(YamlNode { value: YamlValue::Mapping(entries), span });
             }
-            let key_node = self.node(event, &place, depth + 1)?;
-            let (event, place) = self.next()?;
-            let mut value = self.node(event, &place, depth + 1)?;
+            let key_node = self.node(event, &event_span, depth + 1)?;
+            let (event, event_span) = self.next()?;
+            let mut value = self.node(event, &event_span, depth + 1)?;
             if value.span.start == value.span.end {
                 value.span = self.after_colon(key_node.span);
             }
             span.end = span.end.max(key_node.span.end).max(value.span.end);
             let Some((key, key_span)) = self.key(key_node) else { continue };
-            match first_places.entry(key) {
+            match first_spans.entry(key) {
                 Slot::Occupied(first) => {
                     self.diagnostics.push(unsupported_yaml::duplicate_key(
                         first.key(),
@@ -254,8 +254,8 @@ impl<'t> DocumentParser<'t, '_> {
         let rest = self.text.get(key.end..).unwrap_or("");
         let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         let has_colon = rest.get(gap..).is_some_and(|rest| rest.starts_with(':'));
-        let place = if has_colon { key.end + gap + 1 } else { key.end };
-        Span::new(self.source, place, place)
+        let offset = if has_colon { key.end + gap + 1 } else { key.end };
+        Span::new(self.source, offset, offset)
     }
 
     fn key(&mut self, node: YamlNode) -> Option<(String, Span)> {

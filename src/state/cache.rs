@@ -64,12 +64,14 @@ impl CacheSpaces {
         key: &str,
     ) -> (Option<Arc<CacheEntry>>, u64) {
         self.evict_from_space(space);
-        let Some(kept) = self.spaces.get_mut(space.name) else { return (None, self.unstored_generation) };
+        let Some(cached_space) = self.spaces.get_mut(space.name) else {
+            return (None, self.unstored_generation);
+        };
         // An entry from the future was written before the clock stepped back: its age is unknown.
         let alive = |entry: &CacheEntry| entry.stored_at <= now && now < entry.expires_at;
-        let found = kept.entries.get(key).map(|kept| &kept.entry);
+        let found = cached_space.entries.get(key).map(|result| &result.entry);
         let entry = found.filter(|entry| alive(entry)).map(Arc::clone);
-        let generation = kept.generation;
+        let generation = cached_space.generation;
         if entry.is_none() {
             self.remove(space.name, key);
         }
@@ -85,7 +87,11 @@ impl CacheSpaces {
         entry: Option<(Arc<CacheEntry>, usize)>,
         generation: u64,
     ) {
-        if generation != self.spaces.peek(space.name).map_or(self.unstored_generation, |kept| kept.generation)
+        if generation
+            != self
+                .spaces
+                .peek(space.name)
+                .map_or(self.unstored_generation, |cached_space| cached_space.generation)
         {
             return;
         }
@@ -94,10 +100,10 @@ impl CacheSpaces {
             self.drop_excess_spaces();
         }
         self.remove(space.name, key);
-        if let (Some((entry, size)), Some(kept)) = (entry, self.spaces.get_mut(space.name)) {
+        if let (Some((entry, size)), Some(cached_space)) = (entry, self.spaces.get_mut(space.name)) {
             let (account, units) = (space.account, units(size));
-            kept.entries.put(key.to_owned(), CachedResult { entry, account, units });
-            *kept.entries_by_account.entry(account).or_default() += 1;
+            cached_space.entries.put(key.to_owned(), CachedResult { entry, account, units });
+            *cached_space.entries_by_account.entry(account).or_default() += 1;
             *self.units_by_account.entry(account).or_default() += units;
             self.used += units;
         }
@@ -109,7 +115,11 @@ impl CacheSpaces {
     pub fn clear(&mut self, space: &str) {
         self.cleared += 1;
         let generation = self.cleared;
-        match self.spaces.get_mut(space).map(|kept| mem::replace(kept, CachedSpace::new(generation))) {
+        match self
+            .spaces
+            .get_mut(space)
+            .map(|cached_space| mem::replace(cached_space, CachedSpace::new(generation)))
+        {
             Some(cleared) => self.release_all(cleared),
             None => self.unstored_generation = self.cleared,
         }
@@ -127,13 +137,14 @@ impl CacheSpaces {
 
     /// Evicts the excess entries of one space.
     fn evict_from_space(&mut self, space: CacheSpace<'_>) {
-        while let Some(kept) = self.spaces.peek(space.name) {
-            if kept.entries.len() <= space.max_entries {
+        while let Some(cached_space) = self.spaces.peek(space.name) {
+            if cached_space.entries.len() <= space.max_entries {
                 return;
             }
-            let heaviest =
-                heaviest_accounts(kept.entries_by_account.iter().map(|(account, held)| (*account, *held)));
-            let Some(key) = kept.least_recently_used(&heaviest) else { return };
+            let heaviest = heaviest_accounts(
+                cached_space.entries_by_account.iter().map(|(account, held)| (*account, *held)),
+            );
+            let Some(key) = cached_space.least_recently_used(&heaviest) else { return };
             self.remove(space.name, &key);
         }
     }
@@ -157,21 +168,21 @@ impl CacheSpaces {
 
     fn remove(&mut self, space: &str, key: &str) {
         let Some(space) = self.spaces.peek_mut(space) else { return };
-        if let Some(kept) = space.entries.pop(key) {
-            release(&mut space.entries_by_account, kept.account, 1);
-            self.release(&kept);
+        if let Some(result) = space.entries.pop(key) {
+            release(&mut space.entries_by_account, result.account, 1);
+            self.release(&result);
         }
     }
 
     fn release_all(&mut self, space: CachedSpace) {
-        for (_, kept) in &space.entries {
-            self.release(kept);
+        for (_, result) in &space.entries {
+            self.release(result);
         }
     }
 
-    fn release(&mut self, kept: &CachedResult) {
-        release(&mut self.units_by_account, kept.account, kept.units);
-        self.used = self.used.saturating_sub(kept.units);
+    fn release(&mut self, result: &CachedResult) {
+        release(&mut self.units_by_account, result.account, result.units);
+        self.used = self.used.saturating_sub(result.units);
     }
 }
 
@@ -182,7 +193,7 @@ impl CachedSpace {
 
     /// The key of the least recently used entry of these accounts.
     fn least_recently_used(&self, accounts: &HashSet<Account>) -> Option<String> {
-        let oldest = self.entries.iter().rev().find(|(_, kept)| accounts.contains(&kept.account));
+        let oldest = self.entries.iter().rev().find(|(_, result)| accounts.contains(&result.account));
         oldest.map(|(key, _)| key.clone())
     }
 }
@@ -318,7 +329,7 @@ mod tests {
                 caches.clear("a");
             }
             let all = caches.spaces.iter().flat_map(|(_, space)| space.entries.iter());
-            assert_eq!(caches.used, all.map(|(_, kept)| kept.units).sum::<usize>());
+            assert_eq!(caches.used, all.map(|(_, result)| result.units).sum::<usize>());
             assert_eq!(caches.used, caches.units_by_account.values().sum::<usize>());
             assert!(caches.used <= 8);
             for (_, space) in &caches.spaces {

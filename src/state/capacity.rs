@@ -170,10 +170,10 @@ impl CapacityShares {
 
     /// The holders whose usage has changed since `before`, with their current usage.
     pub fn changes<'s>(&'s self, before: &'s Self) -> impl Iterator<Item = (&'s [u8], usize)> {
-        let gone = before.holders.keys().filter(|holder| !self.holders.contains_key(*holder));
+        let removed = before.holders.keys().filter(|holder| !self.holders.contains_key(*holder));
         let changed = self.holders.iter().filter(|(holder, held)| before.held(holder) != **held);
-        let gone = gone.map(|holder| (holder.as_slice(), 0));
-        gone.chain(changed.map(|(holder, held)| (holder.as_slice(), *held)))
+        let removed = removed.map(|holder| (holder.as_slice(), 0));
+        removed.chain(changed.map(|(holder, held)| (holder.as_slice(), *held)))
     }
 }
 
@@ -190,12 +190,12 @@ mod tests {
 
     /// Acquires single units until no more are admitted.
     fn fill(shares: &mut CapacityShares, account: &Account) -> usize {
-        let mut taken = 0;
+        let mut count = 0;
         while shares.admits(account, 1) {
             shares.charge(account, 1);
-            taken += 1;
+            count += 1;
         }
-        taken
+        count
     }
 
     #[test]

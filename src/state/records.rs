@@ -66,13 +66,13 @@ impl RecordTable {
     /// Writes a record, if the stored version is the expected one.
     pub fn write(&mut self, now: Timestamp, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
         let units = units(check_size(write.value)?);
-        let ConditionalWrite { key, value, expected_version: over, forget_at, account, when_full } = write;
+        let ConditionalWrite { key, value, expected_version, forget_at, account, when_full } = write;
         self.remove_expired(now);
-        let standing = self.spaces.get(key.space).and_then(|records| records.get(key.key));
-        if standing.map(|kept| kept.record.version) != over {
+        let stored = self.spaces.get(key.space).and_then(|records| records.get(key.key));
+        if stored.map(|stored| stored.record.version) != expected_version {
             return Ok(false);
         }
-        let (account, held) = standing.map_or((account, 0), |kept| (kept.account, kept.units));
+        let (account, held) = stored.map_or((account, 0), |stored| (stored.account, stored.units));
         let more = units.saturating_sub(held);
         while !self.shares.admits(&account, more) {
             self.mark_lost(account);
@@ -110,13 +110,15 @@ impl RecordTable {
     }
 
     fn remove(&mut self, space: &str, key: &str) {
-        let Some(kept) = self.spaces.get_mut(space).and_then(|records| records.remove(key)) else { return };
-        self.shares.release(&kept.account, kept.units);
+        let Some(removed) = self.spaces.get_mut(space).and_then(|records| records.remove(key)) else {
+            return;
+        };
+        self.shares.release(&removed.account, removed.units);
         let (space, key) = (space.to_owned(), key.to_owned());
-        if let Some(due) = kept.forget_at {
+        if let Some(due) = removed.forget_at {
             self.due.remove(&(due, space.clone(), key.clone()));
         }
-        self.written.remove(&(kept.account, space, kept.record.version, key));
+        self.written.remove(&(removed.account, space, removed.record.version, key));
     }
 
     /// Records whose keys come after `after`.
@@ -125,7 +127,7 @@ impl RecordTable {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = records.range::<str, _>((from, Bound::Unbounded));
         let records =
-            rest.by_ref().take(limit).map(|(key, kept)| (key.clone(), kept.record.clone())).collect();
+            rest.by_ref().take(limit).map(|(key, stored)| (key.clone(), stored.record.clone())).collect();
         RecordPage { records, more: rest.next().is_some() }
     }
 

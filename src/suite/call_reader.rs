@@ -45,8 +45,8 @@ impl<'n> LayeredCall<'n> {
 
     /// The node that defines the tool's answers, if any.
     fn answers_node(&self) -> Option<&'n YamlNode> {
-        let says = |node: &&YamlNode| node.entries().unwrap_or_default().iter().any(is_answer_key);
-        Some(self.own).filter(says).or_else(|| self.base.filter(says))
+        let has_answers = |node: &&YamlNode| node.entries().unwrap_or_default().iter().any(is_answer_key);
+        Some(self.own).filter(has_answers).or_else(|| self.base.filter(has_answers))
     }
 }
 
@@ -84,9 +84,9 @@ pub(super) fn read(
 /// Reads a tool's answers from a call or a stub. Returns `None` if there are none, or if they conflict.
 pub(super) fn read_answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<StubbedAnswers> {
     let entries = node.entries()?;
-    let mut said = entries.iter().filter(|entry| ANSWER_KEYS.contains(&entry.key.as_str()));
-    let first = said.next();
-    if let (Some(first), Some(second)) = (first, said.next()) {
+    let mut answers = entries.iter().filter(|entry| ANSWER_KEYS.contains(&entry.key.as_str()));
+    let first = answers.next();
+    if let (Some(first), Some(second)) = (first, answers.next()) {
         let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
         reader.report(
             Diagnostic::new(&CONFLICTING_KEYS, second.key_span, message)

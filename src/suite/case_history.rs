@@ -120,15 +120,11 @@ impl CaseHistory {
         let is_meant = |outcome: &&Outcome| outcome.id == request.tool_call_id;
         self.outcomes.extend(round.outcomes.iter().cloned());
         // The outcome of a call completed earlier is unchanged.
-        let meant = self.outcomes.iter().rfind(is_meant).cloned();
-        let meant = meant.ok_or(ReplyError::NoRequest(None))?;
+        let outcome = self.outcomes.iter().rfind(is_meant).cloned();
+        let outcome = outcome.ok_or(ReplyError::NoRequest(None))?;
         let over = |outcome: &Outcome| !is_meant(&outcome) && outcome.approval.is_none();
-        let others = round.outcomes.into_iter().filter(over).collect();
-        Ok(ReplyResult {
-            outcome: meant,
-            other_outcomes: others,
-            ignored: ignored.map(|ignored| ignored.why),
-        })
+        let other_outcomes = round.outcomes.into_iter().filter(over).collect();
+        Ok(ReplyResult { outcome, other_outcomes, ignored: ignored.map(|ignored| ignored.why) })
     }
 
     /// The last approval request of a call: of a pending one, or else of a completed one.
@@ -138,8 +134,8 @@ impl CaseHistory {
         if meant.is_empty() {
             meant.extend(occurrences.iter().filter(|call| call.call.name == to));
         }
-        let asked = || meant.iter().filter_map(|call| Some((call, call.request?)));
-        let waiting: Vec<_> = asked().filter(|(call, _)| call.result.is_none()).collect();
+        let requested = || meant.iter().filter_map(|call| Some((call, call.request?)));
+        let waiting: Vec<_> = requested().filter(|(call, _)| call.result.is_none()).collect();
         match waiting.as_slice() {
             [] => {}
             [(_, request)] => return Ok((*request).clone()),
@@ -149,12 +145,12 @@ impl CaseHistory {
                 return Err(ReplyError::Ambiguous(several.len(), to.to_owned(), ids.join(", ")));
             }
         }
-        match asked().next_back() {
+        match requested().next_back() {
             Some((_, request)) => Ok(request.clone()),
             None => {
                 let id = meant.last().map(|call| call.call.id.as_str());
-                let came = self.outcomes.iter().rev().find(|outcome| Some(outcome.id.as_str()) == id);
-                Err(ReplyError::NoRequest(came.cloned().map(Box::new)))
+                let latest = self.outcomes.iter().rev().find(|outcome| Some(outcome.id.as_str()) == id);
+                Err(ReplyError::NoRequest(latest.cloned().map(Box::new)))
             }
         }
     }
@@ -183,10 +179,10 @@ fn answer_part(reply: &ApprovalReply, request: &RequestPart) -> Option<ResponseP
     Some(answer)
 }
 
-fn merge_input(shown: Option<&Value>, changes: &Value) -> Value {
-    match (shown, changes) {
-        (Some(Value::Object(shown)), Value::Object(changes)) => {
-            let mut input = shown.clone();
+fn merge_input(original: Option<&Value>, changes: &Value) -> Value {
+    match (original, changes) {
+        (Some(Value::Object(original)), Value::Object(changes)) => {
+            let mut input = original.clone();
             input.extend(changes.clone());
             input.into()
         }

@@ -42,9 +42,8 @@ pub(super) fn read(case: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<Test
     let steps: Vec<CaseStep> =
         items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
     read.check_ids(reader);
-    let told = reader.diagnostic_count() > reported;
-    let setting =
-        CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, has_problems: told };
+    let has_problems = reader.diagnostic_count() > reported;
+    let setting = CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, has_problems };
     let Some(rows) = case.get("rows").and_then(YamlNode::items) else {
         return setting.build_case(None, reader).into_iter().collect();
     };
@@ -61,20 +60,20 @@ impl CaseTemplate<'_> {
         let case = self.case;
         let node = row.map_or(case, |(_, row)| row);
         let call = case.get("call").filter(|call| call.entries().is_some());
-        let tried = call.and_then(|call| {
+        let tested_call = call.and_then(|call| {
             let laid = LayeredCall { base: row.map(|_| call), own: row.map_or(call, |(_, row)| row) };
             let expect = row.and_then(|(_, row)| row.get("expect")).or_else(|| case.get("expect"));
             call_reader::read(&laid, expect, self.context, self.read.call_count + 1, reader)
         });
-        if let Some(call) = &tried {
-            let stands = row.map(|(_, row)| row).or(case.get("call")).unwrap_or(case);
-            self.read.check_tested_call(call, stands, reader);
+        if let Some(call) = &tested_call {
+            let call_node = row.map(|(_, row)| row).or(case.get("call")).unwrap_or(case);
+            self.read.check_tested_call(call, call_node, reader);
         }
-        let expected = match &tried {
+        let expected = match &tested_call {
             Some(call) => call.expect.is_some(),
             None => self.steps.iter().any(CaseStep::has_expectation),
         };
-        let has_calls = tried.is_some() || self.read.call_count > 0;
+        let has_calls = tested_call.is_some() || self.read.call_count > 0;
         if has_calls
             && !expected
             && !self.has_problems
@@ -84,7 +83,7 @@ impl CaseTemplate<'_> {
                 Some(_) => {
                     ("this row has no expectation", "add `expect:` to it, or beside the `call:` for all rows")
                 }
-                None if tried.is_some() => {
+                None if tested_call.is_some() => {
                     ("this call has no expectation", "add `expect:` beside `call:`, such as `expect: denied`")
                 }
                 None => (
@@ -105,7 +104,7 @@ impl CaseTemplate<'_> {
             session: case.get("session").map(|node| read_session(node, reader)).unwrap_or_default(),
             stubs,
             steps: Arc::clone(&self.steps),
-            tested_call: tried,
+            tested_call,
         })
     }
 
@@ -180,12 +179,12 @@ fn read_session(node: &YamlNode, reader: &mut TestFileReader<'_>) -> SessionStat
             match count.as_u64().filter(|count| *count <= MAX_SESSION_CALLS) {
                 Some(count) => (0..count).for_each(|_| session.count_call(&tool)),
                 None => {
-                    let place = calls.get(&tool).map_or(calls.span, |count| count.span);
+                    let span = calls.get(&tool).map_or(calls.span, |count| count.span);
                     let message = format!(
                         "the number of runs of a tool must be an integer from 0 to {MAX_SESSION_CALLS}"
                     );
                     reader.report(
-                        Diagnostic::new(&OUT_OF_RANGE, place, message).with_help("write for example `2`"),
+                        Diagnostic::new(&OUT_OF_RANGE, span, message).with_help("write for example `2`"),
                     );
                 }
             }

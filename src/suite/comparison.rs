@@ -30,8 +30,14 @@ mod tests {
         let found: Vec<String> = differences("$.output", &expected, &actual)
             .into_iter()
             .map(|difference| {
-                let shown = |value: Option<Value>| value.map_or("–".to_owned(), |value| value.to_string());
-                format!("{} {} {}", difference.path, shown(difference.expected), shown(difference.actual))
+                let displayed =
+                    |value: Option<Value>| value.map_or("–".to_owned(), |value| value.to_string());
+                format!(
+                    "{} {} {}",
+                    difference.path,
+                    displayed(difference.expected),
+                    displayed(difference.actual)
+                )
             })
             .collect();
         assert_eq!(

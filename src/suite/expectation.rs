@@ -85,8 +85,8 @@ impl Expectation {
     }
 
     /// The expectations that do not hold; `number` is the call's number in its case.
-    pub(super) fn failures(&self, number: usize, came: &ActualResult<'_>) -> Vec<Failure> {
-        self.checks.iter().filter_map(|check| check.failure(number, came)).collect()
+    pub(super) fn failures(&self, number: usize, result: &ActualResult<'_>) -> Vec<Failure> {
+        self.checks.iter().filter_map(|check| check.failure(number, result)).collect()
     }
 }
 
@@ -143,15 +143,15 @@ impl FieldCheck {
         Self { location: reader.locate(node.span), field, expected }
     }
 
-    fn failure(&self, number: usize, came: &ActualResult<'_>) -> Option<Failure> {
-        let outcome = came.outcome;
+    fn failure(&self, number: usize, result: &ActualResult<'_>) -> Option<Failure> {
+        let outcome = result.outcome;
         let took_part = || outcome.policies.iter().map(|policy| policy.id.as_str()).collect::<Vec<_>>();
         let optional = |text: Option<&str>| text.map_or(Value::Null, Value::from);
         let mut note = None;
-        let mut places = Vec::new();
+        let mut value_differences = Vec::new();
         let (holds, expected, actual) = match &self.expected {
             ExpectedValue::Outcome(kind) => {
-                note = came.ignored.map(|why| format!("the answer does not count: {why}"));
+                note = result.ignored.map(|why| format!("the answer does not count: {why}"));
                 (outcome.outcome == *kind, kind.name().into(), outcome.outcome.name().into())
             }
             ExpectedValue::Policy(id) => {
@@ -174,13 +174,13 @@ impl FieldCheck {
                 (test.holds(error), test.to_json(), optional(error))
             }
             ExpectedValue::Input(expected) => {
-                places = differences("$.input", expected, &outcome.input);
-                (places.is_empty(), expected.clone(), outcome.input.clone())
+                value_differences = differences("$.input", expected, &outcome.input);
+                (value_differences.is_empty(), expected.clone(), outcome.input.clone())
             }
             ExpectedValue::Output(expected) => match &outcome.output {
                 Some(output) => {
-                    places = differences("$.output", expected, output);
-                    (places.is_empty(), expected.clone(), output.clone())
+                    value_differences = differences("$.output", expected, output);
+                    (value_differences.is_empty(), expected.clone(), output.clone())
                 }
                 None => {
                     note = Some("the call has no output".to_owned());
@@ -188,10 +188,10 @@ impl FieldCheck {
                 }
             },
             ExpectedValue::Condition(condition, written) => {
-                let truth = condition.eval(&came.view());
+                let truth = condition.eval(&result.view());
                 note = match &truth {
                     Truth::Yes => None,
-                    Truth::No | Truth::Absent => describe_found_values(written, &came.view()),
+                    Truth::No | Truth::Absent => describe_found_values(written, &result.view()),
                     Truth::Undecided(why) => Some(format!("it is undecided: {why}")),
                 };
                 let word = match truth {
@@ -210,9 +210,9 @@ impl FieldCheck {
                 (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
             ExpectedValue::Ignored(test) => {
-                (test.holds(came.ignored), test.to_json(), optional(came.ignored))
+                (test.holds(result.ignored), test.to_json(), optional(result.ignored))
             }
-            ExpectedValue::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
+            ExpectedValue::Runs(runs) => (result.runs == *runs, json!(runs), json!(result.runs)),
         };
         (!holds).then(|| Failure {
             place: self.location.clone(),
@@ -221,7 +221,7 @@ impl FieldCheck {
             expected,
             actual,
             note,
-            differences: places,
+            differences: value_differences,
         })
     }
 }

@@ -37,15 +37,15 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
 
 fn read_all(loaded: LoadedSources) -> LoadedSuite {
     let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
-    let (mut suite, mut named, mut drawn_files) = (Suite::default(), Vec::new(), Vec::new());
+    let (mut suite, mut policy_references, mut referenced_files) = (Suite::default(), Vec::new(), Vec::new());
     for file in &files {
         let read = test_file_reader::read(file, &mut sources, &mut diagnostics);
         suite.files.push(read.file);
-        named.extend(read.policy_references);
-        drawn_files.extend(read.referenced_files);
+        policy_references.extend(read.policy_references);
+        referenced_files.extend(read.referenced_files);
     }
     diagnostics.sort();
-    LoadedSuite { suite, diagnostics, sources, referenced_files: drawn_files, policy_references: named }
+    LoadedSuite { suite, diagnostics, sources, referenced_files, policy_references }
 }
 
 impl LoadedSuite {
@@ -55,8 +55,8 @@ impl LoadedSuite {
     }
 
     /// Reports policies that are named in tests but missing from the bundle.
-    pub fn check_against(&mut self, chains: &CompiledPolicies) {
-        let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
+    pub fn check_against(&mut self, policies: &CompiledPolicies) {
+        let ids: BTreeSet<&str> = policies.policies().iter().map(|policy| policy.id.as_str()).collect();
         for (span, id) in self.policy_references.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
             // Finding a suggestion is slow in a large bundle, and further diagnostics are not shown.
             let near = if self.diagnostics.is_full() { None } else { did_you_mean(id, ids.iter().copied()) };

@@ -66,47 +66,47 @@ impl Suite {
     }
 
     /// Runs all cases against a bundle, in order.
-    pub fn run(&self, chains: &Arc<CompiledPolicies>) -> SuiteReport {
-        self.run_with_progress(chains, &mut |_| {})
+    pub fn run(&self, policies: &Arc<CompiledPolicies>) -> SuiteReport {
+        self.run_with_progress(policies, &mut |_| {})
     }
 
     /// Runs all cases against a bundle, in order, and calls `seen` with each report as soon as the case has ended.
     pub fn run_with_progress(
         &self,
-        chains: &Arc<CompiledPolicies>,
+        policies: &Arc<CompiledPolicies>,
         seen: &mut dyn FnMut(&CaseReport),
     ) -> SuiteReport {
-        self.run_with_listener(chains, None, seen)
+        self.run_with_listener(policies, None, seen)
     }
 
     /// Like [`Suite::run_with_progress`], and records which branches of the bundle the cases take.
     pub fn run_with_coverage(
         &self,
-        chains: &Arc<CompiledPolicies>,
+        policies: &Arc<CompiledPolicies>,
         coverage: &Arc<Coverage>,
         seen: &mut dyn FnMut(&CaseReport),
     ) -> SuiteReport {
         let listener: Arc<dyn EventListener> = Arc::clone(coverage) as _;
-        self.run_with_listener(chains, Some(&listener), seen)
+        self.run_with_listener(policies, Some(&listener), seen)
     }
 
     /// Like [`Suite::run_with_progress`], with a listener for every evaluation of a policy. A case that never ends keeps sending events.
     pub fn run_with_listener(
         &self,
-        chains: &Arc<CompiledPolicies>,
+        policies: &Arc<CompiledPolicies>,
         listener: Option<&Arc<dyn EventListener>>,
         seen: &mut dyn FnMut(&CaseReport),
     ) -> SuiteReport {
         let files = self.files.iter().map(|file| {
             let run = |case| {
-                let rules = CaseRules { chains: Arc::clone(chains), listener: listener.cloned() };
+                let rules = CaseRules { chains: Arc::clone(policies), listener: listener.cloned() };
                 let report = run_on_thread(rules, Arc::clone(&file.tools), case, CASE_TIME_LIMIT, run_case);
                 seen(&report);
                 report
             };
             FileReport { file: file.name.clone(), cases: file.cases.iter().map(run).collect() }
         });
-        SuiteReport { files: files.collect(), revision: chains.revision().to_owned() }
+        SuiteReport { files: files.collect(), revision: policies.revision().to_owned() }
     }
 }
 
@@ -186,8 +186,8 @@ fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> Case
     *session.state_mut() = case.session.clone();
     let mut run = CaseRun { case, clock, session, conversation, report: case.empty_report() };
     case.steps.iter().for_each(|step| run.run_step(step));
-    if let Some(tried) = &case.tested_call {
-        run.run_calls(std::slice::from_ref(tried));
+    if let Some(tested_call) = &case.tested_call {
+        run.run_calls(std::slice::from_ref(tested_call));
     }
     run.report.passed = run.report.failures.is_empty();
     run.report
@@ -195,11 +195,11 @@ fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> Case
 
 /// The engine of a case. Its random numbers are seeded, so that no case passes by chance.
 pub(super) fn test_engine(
-    chains: Arc<CompiledPolicies>,
+    policies: Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
     clock: &ManualClock,
 ) -> EngineBuilder {
-    Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
+    Engine::builder(policies).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
 }
 
 /// A running case.
@@ -253,7 +253,7 @@ impl CaseRun<'_> {
             Ok(replied) => replied,
             Err(error) => return self.report.failures.push(reply_failure(reply, &error)),
         };
-        let said = ReplyReport {
+        let report = ReplyReport {
             said: reply.action.key().to_owned(),
             by: reply.approver.as_ref().map(|by| by.principal.clone()),
             ignored: replied.ignored,
@@ -261,7 +261,7 @@ impl CaseRun<'_> {
         let meant = std::iter::once((&replied.outcome, reply.expect.as_ref()));
         for (outcome, expect) in meant.chain(replied.other_outcomes.iter().map(|outcome| (outcome, None))) {
             let Some(step) = case.calls().find(|step| step.call.id == outcome.id) else { continue };
-            self.record_result(step, outcome, tools.runs(&outcome.id), expect, Some(&said));
+            self.record_result(step, outcome, tools.runs(&outcome.id), expect, Some(&report));
         }
     }
 
@@ -278,15 +278,15 @@ impl CaseRun<'_> {
             .calls
             .push(CallReport { reply: reply.cloned(), ..CallReport::from_outcome(outcome, runs) });
         let ignored = reply.and_then(|reply| reply.ignored.as_deref());
-        let came = ActualResult { call: &step.call, outcome, session: self.session.state(), runs, ignored };
+        let result = ActualResult { call: &step.call, outcome, session: self.session.state(), runs, ignored };
         let number = self.report.calls.len();
-        self.report.failures.extend(expect.iter().flat_map(|expect| expect.failures(number, &came)));
+        self.report.failures.extend(expect.iter().flat_map(|expect| expect.failures(number, &result)));
     }
 }
 
 /// The failure of a reply that has no pending call, or can't be resumed.
 fn reply_failure(reply: &ApprovalReply, error: &ReplyError) -> Failure {
-    let came = match error {
+    let actual = match error {
         ReplyError::NoRequest(Some(outcome)) => outcome.outcome.name().into(),
         _ => Value::Null,
     };
@@ -295,7 +295,7 @@ fn reply_failure(reply: &ApprovalReply, error: &ReplyError) -> Failure {
         call: None,
         field: reply.action.key().to_owned(),
         expected: "a pending call".into(),
-        actual: came,
+        actual,
         note: Some(format!("`{}: {}`: {error}", reply.action.key(), reply.target)),
         differences: Vec::new(),
     }

@@ -106,12 +106,8 @@ impl<'n> StepReader<'n> {
         self.call_count += 1;
         let laid = LayeredCall { base: None, own: node };
         let read = call_reader::read(&laid, node.get("expect"), self.context, self.call_count, reader)?;
-        let place = id_span(node);
-        self.named_calls.push(NamedCall {
-            id: read.call.id.clone(),
-            tool: read.call.tool.clone(),
-            span: place,
-        });
+        let span = id_span(node);
+        self.named_calls.push(NamedCall { id: read.call.id.clone(), tool: read.call.tool.clone(), span });
         Some(read)
     }
 
@@ -144,7 +140,7 @@ impl<'n> StepReader<'n> {
             }
             given
         };
-        let said = match form.key.as_str() {
+        let action = match form.key.as_str() {
             "approve" => ReplyAction::Approve,
             "deny" => ReplyAction::Deny,
             "edit" => ReplyAction::Edit(given("input", "input: { amount: 100 }")?),
@@ -156,7 +152,7 @@ impl<'n> StepReader<'n> {
         Some(ApprovalReply {
             location: reader.locate(head_span(node)),
             target: to,
-            action: said,
+            action,
             approver: by,
             reason: text("reason"),
             expect,
@@ -197,12 +193,12 @@ impl<'n> StepReader<'n> {
         self.check_id(&call.call.id, id_span(node), self.named_calls.len(), reader);
     }
 
-    fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut TestFileReader<'_>) {
+    fn check_id(&self, id: &str, span: Span, before: usize, reader: &mut TestFileReader<'_>) {
         let earlier = self.named_calls.iter().take(before).find(|call| call.id == id);
         let Some(earlier) = earlier.filter(|_| self.has_replies) else { return };
         let message = format!("duplicate id `{}` in this case", truncate(&escape_controls(id)));
         reader.report(
-            Diagnostic::new(&DUPLICATE_ID, place, message)
+            Diagnostic::new(&DUPLICATE_ID, span, message)
                 .with_label(earlier.span, "first used by this call")
                 .with_help("change one of the two ids: answers refer to their call by id"),
         );

@@ -181,9 +181,9 @@ fn check_case_names(nodes: &[YamlNode], reader: &mut TestFileReader<'_>) {
                     .with_help("describe what is expected, as in `a refund above 100 requires approval`"),
             );
         } else if let Some(span) = first.get(name) {
-            let shown = truncate(&escape_controls(name));
+            let displayed = truncate(&escape_controls(name));
             reader.report(
-                Diagnostic::new(&DUPLICATE_CASE, node.span, format!("duplicate case name `{shown}`"))
+                Diagnostic::new(&DUPLICATE_CASE, node.span, format!("duplicate case name `{displayed}`"))
                     .with_label(*span, "first used here")
                     .with_help("rename one of the two, or make them `rows:` of one case"),
             );

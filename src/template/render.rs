@@ -45,7 +45,7 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 TemplatePiece::Literal(literal) => rendered.text.push_str(literal),
-                TemplatePiece::Placeholder(place) => match place.resolve(view, extra) {
+                TemplatePiece::Placeholder(placeholder) => match placeholder.resolve(view, extra) {
                     Some(node) if exceeds_work_limit(node) => rendered.text.push(CUT),
                     Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
                         push_escaped(&mut rendered.text, &compact_json(value, MAX_VALUE * 4));
@@ -53,7 +53,7 @@ impl Template {
                     Some(node) => push_escaped(&mut rendered.text, &scalar_text(node)),
                     None => {
                         rendered.text.push_str(ABSENT);
-                        rendered.missing.push(place.source.clone());
+                        rendered.missing.push(placeholder.source.clone());
                     }
                 },
             }
@@ -79,7 +79,7 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 TemplatePiece::Literal(literal) => text.push_str(literal),
-                TemplatePiece::Placeholder(place) => match place.resolve(view, extra) {
+                TemplatePiece::Placeholder(placeholder) => match placeholder.resolve(view, extra) {
                     Some(node) if exceeds_work_limit(node) => {
                         return Err(RenderError { message: WorkLimitError.to_string() });
                     }
@@ -88,7 +88,8 @@ impl Template {
                     }
                     Some(node) => text.push_str(&scalar_text(node)),
                     None => {
-                        let message = format!("`{}` has no value to insert into the text", place.source);
+                        let message =
+                            format!("`{}` has no value to insert into the text", placeholder.source);
                         return Err(RenderError { message });
                     }
                 },

@@ -110,7 +110,7 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
         };
     }
     let inner = |value: &Value| to_gemini_schema(value, definitions, depth + 1);
-    let mut said = Map::new();
+    let mut converted = Map::new();
     for key in [
         "title",
         "description",
@@ -123,7 +123,7 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
         "maxItems",
     ] {
         if let Some(value) = members.get(key) {
-            said.insert(key.to_owned(), value.clone());
+            converted.insert(key.to_owned(), value.clone());
         }
     }
     let types: Vec<&str> = match members.get("type") {
@@ -140,7 +140,7 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
     };
     let name = real.next().copied().or(guessed);
     if types.contains(&"null") {
-        said.insert("nullable".to_owned(), true.into());
+        converted.insert("nullable".to_owned(), true.into());
     }
     let alternatives: Vec<Value> = ["anyOf", "oneOf"]
         .iter()
@@ -150,11 +150,11 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
         .map(inner)
         .collect();
     if name.is_none() && !alternatives.is_empty() {
-        said.insert("anyOf".to_owned(), alternatives.into());
-        return said.into();
+        converted.insert("anyOf".to_owned(), alternatives.into());
+        return converted.into();
     }
     let name = name.unwrap_or("string");
-    said.insert("type".to_owned(), name.into());
+    converted.insert("type".to_owned(), name.into());
     let formats: &[&str] = match name {
         "string" => &["date-time", "enum"],
         "integer" => &["int32", "int64"],
@@ -164,12 +164,12 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
     if let Some(format) =
         members.get("format").and_then(Value::as_str).filter(|format| formats.contains(format))
     {
-        said.insert("format".to_owned(), format.into());
+        converted.insert("format".to_owned(), format.into());
     }
     let values = members.get("enum").and_then(Value::as_array).cloned();
     let values = values.or_else(|| members.get("const").map(|value| vec![value.clone()]));
     if let Some(values) = values.filter(|values| name == "string" && values.iter().all(Value::is_string)) {
-        said.insert("enum".to_owned(), values.into());
+        converted.insert("enum".to_owned(), values.into());
     }
     match name {
         "object" => {
@@ -180,16 +180,16 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
                 .into_iter()
                 .filter(|name| properties.contains_key(name))
                 .collect();
-            said.insert("properties".to_owned(), properties.into());
+            converted.insert("properties".to_owned(), properties.into());
             if !required.is_empty() {
-                said.insert("required".to_owned(), required.into());
+                converted.insert("required".to_owned(), required.into());
             }
         }
         "array" => {
             let items = members.get("items").map_or_else(|| json!({ "type": "string" }), inner);
-            said.insert("items".to_owned(), items);
+            converted.insert("items".to_owned(), items);
         }
         _ => {}
     }
-    said.into()
+    converted.into()
 }

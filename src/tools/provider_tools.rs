@@ -70,20 +70,23 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
 }
 
 /// A unique name that all providers accept: letters, digits, `_` and `-`, first a letter or `_`, at most 64 characters.
-fn unique_provider_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<String>, String)>) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let mut name: String = tool.name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+fn unique_provider_name(
+    tool: &ToolDescriptor,
+    used_names: &BTreeMap<String, (Option<String>, String)>,
+) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let mut name: String = tool.name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         name.insert(0, '_');
     }
-    if name.len() <= MAX_NAME_LENGTH && !taken.contains_key(&name) {
+    if name.len() <= MAX_NAME_LENGTH && !used_names.contains_key(&name) {
         return name;
     }
     // The digest of server and name makes it unique, and stable between requests.
     let digest = json::digest(&json!([tool.server, tool.name])).to_string();
     let mark: String = digest.chars().take(8).collect();
-    let kept: String = name.chars().take(MAX_NAME_LENGTH - mark.len() - 1).collect();
-    format!("{kept}_{mark}")
+    let prefix: String = name.chars().take(MAX_NAME_LENGTH - mark.len() - 1).collect();
+    format!("{prefix}_{mark}")
 }
 
 #[cfg(test)]
@@ -96,14 +99,14 @@ mod tests {
 
     fn parameters(schema: Value, dialect: Dialect) -> Value {
         let tools = for_provider(&[tool("t", schema)], dialect).tools;
-        let place = match dialect {
+        let pointer = match dialect {
             Dialect::OpenaiChat => "/0/function/parameters",
             Dialect::OpenaiResponses => "/0/parameters",
             Dialect::Anthropic => "/0/input_schema",
             Dialect::Gemini => "/0/functionDeclarations/0/parameters",
             Dialect::AiSdk => "/t/inputSchema",
         };
-        tools.pointer(place).cloned().unwrap_or_default()
+        tools.pointer(pointer).cloned().unwrap_or_default()
     }
 
     #[test]
@@ -132,20 +135,20 @@ mod tests {
             { "type": "object", "properties": { "name": { "type": "string" }, "why": { "type": "string" } }, "required": ["name", "why"] },
         ] });
         for dialect in Dialect::ALL {
-            let shown = parameters(schema.clone(), dialect);
+            let converted = parameters(schema.clone(), dialect);
             assert_eq!(
-                (&shown["type"], &shown["required"]),
+                (&converted["type"], &converted["required"]),
                 (&json!("object"), &json!(["why"])),
                 "{dialect}"
             );
-            assert_eq!(shown["properties"].as_object().unwrap().len(), 3);
-            assert!(shown.get("oneOf").is_none());
+            assert_eq!(converted["properties"].as_object().unwrap().len(), 3);
+            assert!(converted.get("oneOf").is_none());
         }
-        let shown = parameters(
+        let converted = parameters(
             json!({ "allOf": [ { "properties": { "a": {} }, "required": ["a"] } ] }),
             Dialect::Anthropic,
         );
-        assert_eq!(shown["required"], json!(["a"]));
+        assert_eq!(converted["required"], json!(["a"]));
     }
 
     #[test]
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn gemini_schemas_contain_only_supported_keywords() {
-        let shown = parameters(
+        let converted = parameters(
             json!({
                 "type": "object", "additionalProperties": false, "$schema": "x",
                 "properties": {
@@ -174,16 +177,16 @@ mod tests {
             Dialect::Gemini,
         );
         assert_eq!(
-            shown["properties"]["size"],
+            converted["properties"]["size"],
             json!({ "minimum": 1, "nullable": true, "type": "integer", "format": "int32" })
         );
-        assert_eq!(shown["properties"]["kind"], json!({ "type": "string", "enum": ["a"] }));
-        assert_eq!(shown["properties"]["day"], json!({ "type": "string" }));
-        assert_eq!(shown["properties"]["item"]["type"], "object");
-        assert_eq!(shown["properties"]["either"], json!({ "anyOf": [{ "type": "string" }] }));
-        assert_eq!(shown["required"], json!(["size"]));
+        assert_eq!(converted["properties"]["kind"], json!({ "type": "string", "enum": ["a"] }));
+        assert_eq!(converted["properties"]["day"], json!({ "type": "string" }));
+        assert_eq!(converted["properties"]["item"]["type"], "object");
+        assert_eq!(converted["properties"]["either"], json!({ "anyOf": [{ "type": "string" }] }));
+        assert_eq!(converted["required"], json!(["size"]));
         for absent in ["additionalProperties", "$schema", "$defs"] {
-            assert!(shown.get(absent).is_none(), "{absent}");
+            assert!(converted.get(absent).is_none(), "{absent}");
         }
     }
 }

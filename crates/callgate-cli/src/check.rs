@@ -137,19 +137,19 @@ fn write_text(linted: &LintResult, output: &mut Output) -> Result<(), CommandErr
         output.flush()?;
         let style = if linted.diagnostics.has_errors() { RED } else { YELLOW };
         let _ = writeln!(anstream::stderr(), "\n{style}{summary}{style:#}");
-    } else if let Some(chains) = &linted.policies {
-        let (size, no_problems) = (bundle_summary(chains, linted), output.paint(GREEN, &summary));
+    } else if let Some(compiled) = &linted.policies {
+        let (size, no_problems) = (bundle_summary(compiled, linted), output.paint(GREEN, &summary));
         let size = output.paint(BOLD, &size).into_owned();
         writeln!(output, "{size}: {no_problems}")?;
     }
     Ok(())
 }
 
-fn bundle_summary(chains: &CompiledPolicies, linted: &LintResult) -> String {
-    let policies = chains.policies();
+fn bundle_summary(compiled: &CompiledPolicies, linted: &LintResult) -> String {
+    let policies = compiled.policies();
     let shadows = policies.iter().filter(|policy| policy.mode == Mode::Shadow).count();
     let shadows = if shadows > 0 { format!(" ({shadows} in shadow)") } else { String::new() };
-    let revision: String = chains.revision().chars().take(12).collect();
+    let revision: String = compiled.revision().chars().take(12).collect();
     format!(
         "{}{shadows} in {}, revision {revision}",
         count_noun(policies.len(), "policy", "policies"),

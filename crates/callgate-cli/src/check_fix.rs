@@ -17,10 +17,10 @@ pub(super) fn write_fixes(linted: LintResult, beside: &LintInputs<'_>) -> Result
             .map_err(|problem| CommandError::new(format!("`{name}` {problem}")))?;
     }
     if fixed.fixes > 0 {
-        let (made, files) = (fixed.fixes, fixed.changed.len());
+        let (count, files) = (fixed.fixes, fixed.changed.len());
         output::print_note(format!(
             "{} fixed in {}",
-            count_noun(made, "problem", "problems"),
+            count_noun(count, "problem", "problems"),
             count_noun(files, "file", "files")
         ));
     }
@@ -73,11 +73,11 @@ fn write_line(line: &str, output: &mut Output) -> Result<(), CommandError> {
     if output.width.is_none() {
         return Ok(output.write_all(line.as_bytes())?);
     }
-    let shown = escape_line(line.trim_end_matches(['\r', '\n'])).into_owned();
-    let shown = match line.chars().next() {
-        Some('+') => output.paint(GREEN, &shown).into_owned(),
-        Some('-') => output.paint(RED, &shown).into_owned(),
-        _ => shown,
+    let text = escape_line(line.trim_end_matches(['\r', '\n'])).into_owned();
+    let text = match line.chars().next() {
+        Some('+') => output.paint(GREEN, &text).into_owned(),
+        Some('-') => output.paint(RED, &text).into_owned(),
+        _ => text,
     };
-    Ok(writeln!(output, "{shown}")?)
+    Ok(writeln!(output, "{text}")?)
 }

@@ -76,20 +76,20 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let mut built = policy::build(policies);
-    let Some(chains) = built.policies.take() else {
+    let Some(compiled) = built.policies.take() else {
         print_build_errors(&built);
         return Ok(check::exit_status(&built.diagnostics));
     };
     if let Some(wanted) = &arguments.why_not {
-        let known = chains.policies().iter().map(|policy| policy.id.as_str());
-        check_policy_exists(wanted, known.chain(chains.disabled_ids().iter().map(String::as_str)))?;
+        let known = compiled.policies().iter().map(|policy| policy.id.as_str());
+        check_policy_exists(wanted, known.chain(compiled.disabled_ids().iter().map(String::as_str)))?;
     }
     warn_about_invalid_schemas(&tools);
     let records = read_calls(calls, &context)?;
-    let (records, place) = select_calls(records, arguments.call.as_deref(), calls)?;
-    let chains = Arc::new(chains);
-    let explanation = explain_call(records, place, &built.sources, |explainer| {
-        Engine::builder(chains).tools(tools).listener(explainer).build()
+    let (records, index) = select_calls(records, arguments.call.as_deref(), calls)?;
+    let compiled = Arc::new(compiled);
+    let explanation = explain_call(records, index, &built.sources, |explainer| {
+        Engine::builder(compiled).tools(tools).listener(explainer).build()
     })?;
     write_explanation(&explanation, arguments, &built.sources, output)?;
     Ok(ExitStatus::Success)
@@ -179,7 +179,7 @@ fn select_calls(
     path: &Path,
 ) -> Result<(Vec<CallRecord>, usize), CommandError> {
     let is_wanted = |record: &CallRecord| wanted.is_none_or(|wanted| record.call.id == wanted);
-    let Some(place) = records.iter().rposition(is_wanted) else {
+    let Some(index) = records.iter().rposition(is_wanted) else {
         let wanted = wanted.unwrap_or_default();
         let help = match closest_match(wanted, records.iter().map(|record| record.call.id.as_str())) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -187,36 +187,36 @@ fn select_calls(
         };
         return Err(CommandError::new(format!("`{}` contains no call `{wanted}`; {help}", path.display())));
     };
-    let mut end = place + 1;
-    if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
+    let mut end = index + 1;
+    if let Some(target) = records.get(index).filter(|target| target.round.is_some()) {
         let session_calls =
-            records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
+            records.iter().enumerate().skip(index + 1).filter(|(_, record)| record.session == target.session);
         let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if round == other);
         let round = session_calls.take_while(|(_, record)| same(record));
         end = round.last().map_or(end, |(last, _)| last + 1);
     }
     records.truncate(end);
-    Ok((records, place))
+    Ok((records, index))
 }
 
 /// Evaluates the calls, and returns the explanation of the one at this index.
 fn explain_call(
     records: Vec<CallRecord>,
-    place: usize,
+    index: usize,
     sources: &SourceMap,
     engine: impl FnOnce(Arc<Explainer>) -> Engine,
 ) -> Result<Explanation, CommandError> {
     let lost = || CommandError::new("internal error: Callgate failed to explain this call");
-    let target = records.get(place).ok_or_else(lost)?;
+    let target = records.get(index).ok_or_else(lost)?;
     let (id, session) = (target.call.id.clone(), target.session.clone());
     let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
-    let number = records.iter().take(place).filter(alike).count();
+    let number = records.iter().take(index).filter(alike).count();
     let explainer = Arc::new(Explainer::new(sources).with_call_id(&id));
     let mut sessions =
         OpenSessions::new(engine(Arc::clone(&explainer)), new_runtime()?, SessionPersistence::Off);
     let mut seen = 0;
     let mut found = None;
-    let mut look = |explained: Vec<Explanation>| {
+    let mut inspect = |explained: Vec<Explanation>| {
         for explanation in explained.into_iter().filter(|explanation| explanation.call.session == session) {
             if seen == number {
                 found = Some(explanation);
@@ -227,10 +227,10 @@ fn explain_call(
     for record in records {
         // The size is not counted: the calls are in memory already.
         sessions.add_call(record, 0, &mut |_| Ok(()))?;
-        look(explainer.take_explanations());
+        inspect(explainer.take_explanations());
     }
     sessions.finish(&mut |_| Ok(()))?;
-    look(explainer.take_explanations());
+    inspect(explainer.take_explanations());
     found.ok_or_else(lost)
 }
 

@@ -27,16 +27,16 @@ const FILES: [(&str, &str, &str); 3] = [
 pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let directory = &arguments.directory;
     let paths = FILES.map(|(name, _, _)| directory.join(name));
-    let taken: Vec<String> = paths
+    let existing: Vec<String> = paths
         .iter()
         .filter(|path| fs::symlink_metadata(path).is_ok())
         .map(|path| format!("`{}`", path.display()))
         .collect();
-    if !taken.is_empty() {
-        let (verb, them) = if taken.len() == 1 { ("exists", "it") } else { ("exist", "them") };
+    if !existing.is_empty() {
+        let (verb, them) = if existing.len() == 1 { ("exists", "it") } else { ("exist", "them") };
         return Err(CommandError::new(format!(
             "{} already {verb}, so nothing was written; move {them} away or use another directory",
-            taken.join(" and ")
+            existing.join(" and ")
         )));
     }
     fs::create_dir_all(directory).map_err(|error| write_error(directory, &error))?;

@@ -52,6 +52,6 @@ fn parse_json(path: &Path, text: &str) -> Result<Value, CommandError> {
 }
 
 fn json_error(path: &Path, error: &json::Error) -> CommandError {
-    let place = error.position().map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
-    CommandError::new(format!("{}{place}: {}", path.display(), error.message()))
+    let position = error.position().map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
+    CommandError::new(format!("{}{position}: {}", path.display(), error.message()))
 }

@@ -193,10 +193,10 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
-        let taken = display_width(&line);
-        if taken > 0 && taken + 1 + display_width(word) <= width {
+        let used_width = display_width(&line);
+        if used_width > 0 && used_width + 1 + display_width(word) <= width {
             line.push(' ');
-        } else if taken > 0 {
+        } else if used_width > 0 {
             lines.push(std::mem::take(&mut line));
         }
         for c in word.chars() {

@@ -284,7 +284,7 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
             write_diff(tool.was.as_ref(), tool.is.as_ref(), output)?;
         }
     }
-    let count = |standing: &str| reviewed.iter().filter(|tool| tool.standing == standing).count();
+    let count = |status: &str| reviewed.iter().filter(|tool| tool.standing == status).count();
     let flagged = reviewed.iter().filter(|tool| !tool.flags.is_empty()).count();
     let summary = format!(
         "{}: {} accepted, {} new, {} changed, {} gone, {} flagged ({})",

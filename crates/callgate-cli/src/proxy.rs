@@ -129,9 +129,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         gateway = gateway.with_rule_reload();
     }
     let gateway = Arc::new(gateway);
-    let door = match arguments.listening.prepare_server(&gateway)? {
+    let http_server = match arguments.listening.prepare_server(&gateway)? {
         proxy_http::HttpServerSetup::Disabled => None,
-        proxy_http::HttpServerSetup::Ready(door) => Some(door),
+        proxy_http::HttpServerSetup::Ready(http_server) => Some(http_server),
         proxy_http::HttpServerSetup::Invalid => return Ok(ExitStatus::Failure),
     };
     let mut watches = Vec::new();
@@ -141,9 +141,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     }
     let served = runtime.block_on(async {
         let (stdin, over) = ReadUntilShutdown::new(callgate_mcp::stdin());
-        let listens = door.is_some();
+        let listens = http_server.is_some();
         // The second signal, or a signal after the end of stdin, ends the process without waiting for requests in progress.
-        let told_twice = async {
+        let second_signal = async {
             match listens {
                 true => wait_for_shutdown().await,
                 false => drop(over.await),
@@ -151,8 +151,8 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             wait_for_shutdown().await;
         };
         let served = async {
-            match door {
-                Some(door) => door.serve().await,
+            match http_server {
+                Some(http_server) => http_server.serve().await,
                 None => gateway
                     .serve_stdio(stdin, callgate_mcp::stdout())
                     .await
@@ -161,7 +161,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         };
         tokio::select! {
             served = served => served,
-            () = told_twice => Ok(()),
+            () = second_signal => Ok(()),
         }
     });
     // The thread that reads stdin may be blocked forever.

@@ -68,14 +68,14 @@ impl HttpArgs {
     pub(super) fn prepare_server(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
         let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Disabled) };
         let address = parse_address(listen)?;
-        let mut door = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
-        door = door.with_max_conversations(self.most_conversations);
+        let mut server = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
+        server = server.with_max_conversations(self.most_conversations);
         if let Some(most) = self.most_connections {
-            door = door.with_max_connections(most);
+            server = server.with_max_connections(most);
         }
         if let Some(file) = &self.auth {
             match IdentityFile::open(file) {
-                Ok(file) => door = door.with_identity_file(file),
+                Ok(file) => server = server.with_identity_file(file),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
                     return Ok(HttpServerSetup::Invalid);
@@ -83,13 +83,13 @@ impl HttpArgs {
             }
         }
         for origin in &self.allow_origin {
-            door = door.with_allowed_origin(origin);
+            server = server.with_allowed_origin(origin);
         }
         if let Some(from) = &self.session_from {
-            door = door.with_session_name_source(from.clone());
+            server = server.with_session_name_source(from.clone());
         }
-        door.check_address(address).map_err(CommandError::Message)?;
-        Ok(HttpServerSetup::Ready(Box::new(ReadyHttpServer { address, server: door })))
+        server.check_address(address).map_err(CommandError::Message)?;
+        Ok(HttpServerSetup::Ready(Box::new(ReadyHttpServer { address, server })))
     }
 }
 

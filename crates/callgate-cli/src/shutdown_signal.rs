@@ -33,8 +33,8 @@ pub(super) struct ReadUntilShutdown<R> {
 impl<R> ReadUntilShutdown<R> {
     pub(super) fn new(from: R) -> (Self, oneshot::Receiver<()>) {
         let (end_sender, over) = oneshot::channel();
-        let told = Box::pin(wait_for_shutdown());
-        (Self { reader: from, shutdown: told, is_ended: false, end_sender: Some(end_sender) }, over)
+        let shutdown = Box::pin(wait_for_shutdown());
+        (Self { reader: from, shutdown, is_ended: false, end_sender: Some(end_sender) }, over)
     }
 }
 
@@ -45,12 +45,15 @@ impl<R: AsyncRead + Unpin> AsyncRead for ReadUntilShutdown<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let is_told = self.is_ended || self.shutdown.as_mut().poll(context).is_ready();
-        let read =
-            if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.reader).poll_read(context, buffer) };
+        let is_shutting_down = self.is_ended || self.shutdown.as_mut().poll(context).is_ready();
+        let read = if is_shutting_down {
+            Poll::Ready(Ok(()))
+        } else {
+            Pin::new(&mut self.reader).poll_read(context, buffer)
+        };
         if read.is_ready() && buffer.filled().len() == before {
             self.is_ended = true;
-            self.end_sender.take().map(|tell| tell.send(()));
+            self.end_sender.take().map(|sender| sender.send(()));
         }
         read
     }

@@ -96,11 +96,11 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
         ));
     }
     let mut built = policy::build(&rules);
-    let chains = built.policies.take().map(Arc::new);
-    if let Some(chains) = &chains {
-        loaded.check_against(chains);
+    let policies = built.policies.take().map(Arc::new);
+    if let Some(policies) = &policies {
+        loaded.check_against(policies);
     }
-    let Some(chains) = chains.filter(|_| !loaded.diagnostics.has_errors()) else {
+    let Some(policies) = policies.filter(|_| !loaded.diagnostics.has_errors()) else {
         return report_errors(arguments.format, &built, &loaded, output);
     };
     let suite = select_cases(&loaded.suite, arguments)?;
@@ -123,11 +123,11 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
         progress.increment();
     };
     let (report, covered) = if arguments.needs_coverage() {
-        let coverage = Arc::new(Coverage::new(&chains, &built.files));
-        let report = suite.run_with_coverage(&chains, &coverage, &mut seen);
+        let coverage = Arc::new(Coverage::new(&policies, &built.files));
+        let report = suite.run_with_coverage(&policies, &coverage, &mut seen);
         (report, Some(coverage.report(&built.sources)))
     } else {
-        (suite.run_with_progress(&chains, &mut seen), None)
+        (suite.run_with_progress(&policies, &mut seen), None)
     };
     progress.clear();
     let covered = covered.as_ref();
@@ -204,8 +204,9 @@ fn report_errors(
 /// The diagnostics of the test files, without those of unreadable paths that the rules' diagnostics already have.
 fn test_diagnostics(built: &LoadedBundle, loaded: &LoadedSuite) -> Diagnostics {
     let mut found = Diagnostics::default();
-    let told = |one: &Diagnostic| one.span.is_none() && built.diagnostics.iter().any(|other| other == one);
-    loaded.diagnostics.iter().filter(|one| !told(one)).cloned().for_each(|one| found.push(one));
+    let is_reported =
+        |one: &Diagnostic| one.span.is_none() && built.diagnostics.iter().any(|other| other == one);
+    loaded.diagnostics.iter().filter(|one| !is_reported(one)).cloned().for_each(|one| found.push(one));
     found
 }
 

@@ -61,11 +61,11 @@ pub(super) fn from_output(output: Value) -> Value {
 
 /// The result of a call that did not run or complete: an error that the model can read, with a reason code for programs.
 pub(super) fn from_rejection(outcome: &Outcome) -> Value {
-    let said = match outcome.outcome {
+    let explanation = match outcome.outcome {
         OutcomeKind::Recovered => outcome.output.as_ref().and_then(Value::as_str).map(str::to_owned),
         _ => outcome.error.clone(),
     };
-    let message = said.unwrap_or_else(|| outcome.reason.message.clone());
+    let message = explanation.unwrap_or_else(|| outcome.reason.message.clone());
     let text = match outcome.outcome {
         OutcomeKind::Denied | OutcomeKind::Halted | OutcomeKind::Aborted => {
             format!("Not run ({}): {message}", outcome.reason.code)

@@ -84,12 +84,12 @@ mod tests {
                 .send(JsonRpcMessage::notification("notifications/message", json!({ "data": number })))
                 .await;
         }
-        let mut kept = Vec::new();
+        let mut received = Vec::new();
         while let Ok(message) = messages.try_recv() {
-            kept.push(message.param("data").and_then(callgate::json::Value::as_u64));
+            received.push(message.param("data").and_then(callgate::json::Value::as_u64));
         }
         assert_eq!(
-            (kept.len(), kept.first(), kept.last()),
+            (received.len(), received.first(), received.last()),
             (QUEUE_CAPACITY, Some(&Some(0)), Some(&Some(255)))
         );
     }
@@ -105,10 +105,10 @@ mod tests {
         }
         assert_eq!(begun.elapsed().as_secs(), SEND_TIMEOUT.as_secs(), "servers wait once");
         assert!(sender.is_closed() && *closed.borrow());
-        let mut kept = 0;
+        let mut received = 0;
         while messages.try_recv().is_ok() {
-            kept += 1;
+            received += 1;
         }
-        assert_eq!(kept, QUEUE_CAPACITY, "nothing is left out before the end");
+        assert_eq!(received, QUEUE_CAPACITY, "nothing is left out before the end");
     }
 }

@@ -111,22 +111,22 @@ impl HeaderArguments {
         found
     }
 
-    fn collect(&mut self, schema: &Value, place: &mut Vec<String>) {
+    fn collect(&mut self, schema: &Value, path: &mut Vec<String>) {
         // Parsed schemas are not deeper than this; the bound is for schemas from other sources.
-        if place.len() > json::MAX_DEPTH {
+        if path.len() > json::MAX_DEPTH {
             return;
         }
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            place.push(name.clone());
+            path.push(name.clone());
             let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
             if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str)
                 && matches!(kind, "string" | "integer" | "boolean")
                 && is_header_name(header)
             {
-                self.arguments.push((place.clone(), format!("{PARAM}{}", header.to_ascii_lowercase())));
+                self.arguments.push((path.clone(), format!("{PARAM}{}", header.to_ascii_lowercase())));
             }
-            self.collect(property, place);
-            place.pop();
+            self.collect(property, path);
+            path.pop();
         }
     }
 
@@ -135,8 +135,8 @@ impl HeaderArguments {
         &'a self,
         arguments: &'a Value,
     ) -> impl Iterator<Item = (&'a str, Option<String>)> {
-        self.arguments.iter().map(move |(place, header)| {
-            let value = place.iter().try_fold(arguments, |value, name| value.get(name));
+        self.arguments.iter().map(move |(path, header)| {
+            let value = path.iter().try_fold(arguments, |value, name| value.get(name));
             let text = value.and_then(|value| match value {
                 Value::String(text) => Some(text.clone()),
                 Value::Number(number) => Some(number.to_string()),
@@ -183,8 +183,8 @@ mod tests {
         let expected = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\u{fffd}\"}}";
         assert_eq!(read(answer).as_deref(), Ok(expected));
         let refused = read(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\xff\"}");
-        let told = refused.map_err(|why| (why.message, why.id.map(|id| id.to_string())));
-        assert_eq!(told, Err(("the message is not UTF-8".to_owned(), Some("1".to_owned()))));
+        let result = refused.map_err(|why| (why.message, why.id.map(|id| id.to_string())));
+        assert_eq!(result, Err(("the message is not UTF-8".to_owned(), Some("1".to_owned()))));
     }
 
     #[test]

@@ -235,13 +235,13 @@ impl JsonRpcMessage {
     }
 
     /// The parameter at a path of nested keys.
-    pub fn param_at(&self, place: &[&str]) -> Option<&Value> {
-        place.iter().try_fold(self.members.get("params")?, |value, key| value.get(key))
+    pub fn param_at(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(self.members.get("params")?, |value, key| value.get(key))
     }
 
     /// Sets the parameter at a path of nested keys. Does nothing if a key before the last is missing.
-    pub fn set_param_at(&mut self, place: &[&str], value: Value) {
-        let Some((last, way)) = place.split_last() else { return };
+    pub fn set_param_at(&mut self, path: &[&str], value: Value) {
+        let Some((last, way)) = path.split_last() else { return };
         let target = way
             .iter()
             .try_fold(self.members.get_mut("params"), |value, key| value.map(|value| value.get_mut(key)));

@@ -122,7 +122,8 @@ mod tests {
     async fn skips_and_reports_lines_that_are_too_long_or_not_utf_8() {
         assert_eq!(read(b"123456789").await, ["! a message is longer than 8 bytes"], "also without an end");
         let read = read(b"one\r\n\n  \n123456789\n\xff\ntwo\nthree").await;
-        let said = ["one", "! a message is longer than 8 bytes", "! a message is not UTF-8", "two", "three"];
-        assert_eq!(read, said);
+        let expected =
+            ["one", "! a message is longer than 8 bytes", "! a message is not UTF-8", "two", "three"];
+        assert_eq!(read, expected);
     }
 }

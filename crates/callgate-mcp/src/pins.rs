@@ -264,16 +264,16 @@ impl PinnedTools {
     /// The review status of a tool. If it is not accepted, the file is reread; if that fails, the last valid content applies.
     pub(super) fn status(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
         let mut known = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = known.status(server, name, tool);
-        if standing == PinStatus::Accepted {
-            return standing;
+        let status = known.status(server, name, tool);
+        if status == PinStatus::Accepted {
+            return status;
         }
         match Self::read_file(&self.path, self.signers.as_ref()) {
             Ok(file) => {
                 *known = file;
                 known.status(server, name, tool)
             }
-            Err(_) => standing,
+            Err(_) => status,
         }
     }
 }

@@ -42,15 +42,15 @@ enum OutputStream {
 /// Duplicates the stream's descriptor; `None` if the system can't report its readiness.
 fn duplicate_pollable(stream: &impl AsFd) -> Option<OwnedFd> {
     let kind = FileType::from_raw_mode(fstat(stream).ok()?.st_mode);
-    let tells = matches!(kind, FileType::Fifo | FileType::Socket);
-    tells.then(|| stream.as_fd().try_clone_to_owned().ok())?
+    let is_pollable = matches!(kind, FileType::Fifo | FileType::Socket);
+    is_pollable.then(|| stream.as_fd().try_clone_to_owned().ok())?
 }
 
 /// Returns `WouldBlock` if the operation would block now.
 fn check_ready(stream: &impl AsFd, wanted: PollFlags) -> io::Result<()> {
-    let mut asked = [PollFd::new(stream, wanted)];
+    let mut poll_fds = [PollFd::new(stream, wanted)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match retry_on_intr(|| poll(&mut asked, Some(&now)))? {
+    match retry_on_intr(|| poll(&mut poll_fds, Some(&now)))? {
         0 => Err(io::ErrorKind::WouldBlock.into()),
         _ => Ok(()),
     }
@@ -139,14 +139,14 @@ mod tests {
             InputStream::Direct(Receiver::from_owned_fd_unchecked(from).expect("it can be waited for"));
         let mut output =
             OutputStream::Direct(Sender::from_owned_fd_unchecked(to).expect("it can be waited for"));
-        let said: Vec<u8> = (0..1 << 20).map(|number: u32| number.to_le_bytes()[1]).collect();
-        let mut heard = vec![0; said.len()];
+        let sent: Vec<u8> = (0..1 << 20).map(|number: u32| number.to_le_bytes()[1]).collect();
+        let mut received = vec![0; sent.len()];
         // One thread does both, so neither may block it: the data exceeds the capacity of a pipe.
-        let (written, read) = tokio::join!(output.write_all(&said), async {
+        let (written, read) = tokio::join!(output.write_all(&sent), async {
             tokio::task::yield_now().await;
-            input.read_exact(&mut heard).await
+            input.read_exact(&mut received).await
         });
-        assert!(written.is_ok() && read.is_ok() && heard == said, "all of it came");
+        assert!(written.is_ok() && read.is_ok() && received == sent, "all of it came");
         for stream in [given.0, given.1] {
             assert!(
                 !fcntl_getfl(&stream).expect("its flags").contains(OFlags::NONBLOCK),

@@ -64,7 +64,7 @@ impl StdioUpstream {
             return Err(UpstreamError(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
         };
         let (sender, outgoing) = mpsc::channel(QUEUE_CAPACITY);
-        let (tell_ended, ended) = watch::channel(false);
+        let (ended_sender, ended) = watch::channel(false);
         tokio::spawn(line_codec::write_messages(stdin, outgoing));
         let (wanted, unwanted) = oneshot::channel();
         tokio::spawn(async move {
@@ -95,7 +95,7 @@ impl StdioUpstream {
                     }
                 }
             };
-            let _ = tell_ended.send(true);
+            let _ = ended_sender.send(true);
             let _ = events.send(UpstreamEvent::Closed(UpstreamError(why))).await;
         });
         Ok(Self { sender, ended, _keep_alive: wanted })

@@ -93,7 +93,7 @@ async fn run(
 ) -> JsonRpcMessage {
     let (connection, message) = (executor.connection, executor.request.message);
     let session = &connection.session;
-    let mut was_asked = false;
+    let mut was_prompted = false;
     let mut outcome = match &reply.request {
         Some(request) => {
             call.id.clone_from(&request.tool_call_id);
@@ -121,7 +121,7 @@ async fn run(
                 }
             },
             ApprovalChannel::Elicitation => {
-                was_asked = true;
+                was_prompted = true;
                 approval_channels::elicit(&connection.requests, sender, &request).await
             }
             ApprovalChannel::Unavailable => None,
@@ -134,7 +134,7 @@ async fn run(
         if !outcome.replayed {
             gateway.log_pending(pending);
         }
-        let prompt = match was_asked || reply.is_dismissed {
+        let prompt = match was_prompted || reply.is_dismissed {
             true => ClientPrompt::Unanswered,
             false => ClientPrompt::NotAsked,
         };

@@ -33,28 +33,34 @@ impl EntryKey {
 }
 
 /// The entry, if it has not expired, and the generation of the space.
-pub fn get(database: &Connection, now: Timestamp, place: &EntryKey) -> Result<CacheLookup, SqliteStoreError> {
-    let Some(generation) = generation_of(database, &place.space)? else {
+pub fn get(
+    database: &Connection,
+    now: Timestamp,
+    entry_key: &EntryKey,
+) -> Result<CacheLookup, SqliteStoreError> {
+    let Some(generation) = generation_of(database, &entry_key.space)? else {
         return Ok(CacheLookup { entry: None, generation: unstored_generation(database)? });
     };
     let used = SharedCounter::Used.next(database)?;
-    database.prepare_cached("UPDATE spaces SET used = ?2 WHERE name = ?1")?.execute((&place.space, used))?;
-    evict_from_space(database, &place.space, place.max_entries)?;
+    database
+        .prepare_cached("UPDATE spaces SET used = ?2 WHERE name = ?1")?
+        .execute((&entry_key.space, used))?;
+    evict_from_space(database, &entry_key.space, entry_key.max_entries)?;
     let found: Option<(String, String, String)> = database
         .prepare_cached("SELECT output, stored_at, expires_at FROM entries WHERE space = ?1 AND key = ?2")?
-        .query_row((&place.space, &place.key), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row((&entry_key.space, &entry_key.key), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     // An unreadable entry counts as missing. An entry from the future was written before the clock stepped back: its age is
     // unknown.
     let entry = found.and_then(read).filter(|entry| entry.stored_at <= now && now < entry.expires_at);
     if entry.is_some() {
         database.prepare_cached("UPDATE entries SET used = ?3 WHERE space = ?1 AND key = ?2")?.execute((
-            &place.space,
-            &place.key,
+            &entry_key.space,
+            &entry_key.key,
             used,
         ))?;
     } else {
-        remove(database, place)?;
+        remove(database, entry_key)?;
     }
     Ok(CacheLookup { entry, generation })
 }
@@ -64,27 +70,27 @@ pub fn get(database: &Connection, now: Timestamp, place: &EntryKey) -> Result<Ca
 pub fn put(
     database: &Connection,
     capacity: usize,
-    place: &EntryKey,
+    entry_key: &EntryKey,
     (entry, units): (Option<&CacheEntry>, usize),
     generation: u64,
 ) -> Result<(), SqliteStoreError> {
-    let kept = generation_of(database, &place.space)?;
-    if generation != kept.map_or_else(|| unstored_generation(database), Ok)? {
+    let current_generation = generation_of(database, &entry_key.space)?;
+    if generation != current_generation.map_or_else(|| unstored_generation(database), Ok)? {
         return Ok(());
     }
-    let Some(entry) = entry.filter(|_| place.max_entries > 0) else {
-        remove(database, place)?;
-        return evict_from_space(database, &place.space, place.max_entries);
+    let Some(entry) = entry.filter(|_| entry_key.max_entries > 0) else {
+        remove(database, entry_key)?;
+        return evict_from_space(database, &entry_key.space, entry_key.max_entries);
     };
-    remove(database, place)?;
+    remove(database, entry_key)?;
     let used = SharedCounter::Used.next(database)?;
     database
         .prepare_cached(
             "INSERT INTO spaces (name, generation, used) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET used = excluded.used",
         )?
-        .execute((&place.space, generation, used))?;
-    if kept.is_none() {
+        .execute((&entry_key.space, generation, used))?;
+    if current_generation.is_none() {
         drop_excess_spaces(database)?;
     }
     database
@@ -93,28 +99,28 @@ pub fn put(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute((
-            &place.space,
-            &place.key,
+            &entry_key.space,
+            &entry_key.key,
             entry.output.to_string(),
             entry.stored_at.to_string(),
             entry.expires_at.to_string(),
             used,
-            place.account.tenant(),
-            place.account.caller(),
+            entry_key.account.tenant(),
+            entry_key.account.caller(),
             units as i64,
         ))?;
-    Pool::Cached.recharge(database, &place.account, 0, units)?;
-    evict_from_space(database, &place.space, place.max_entries)?;
+    Pool::Cached.recharge(database, &entry_key.account, 0, units)?;
+    evict_from_space(database, &entry_key.space, entry_key.max_entries)?;
     evict_to_capacity(database, capacity)
 }
 
 /// Removes the entries of a space, and invalidates results that are still being computed for it.
 pub fn clear(database: &Connection, space: &str) -> Result<(), SqliteStoreError> {
     let cleared = SharedCounter::Cleared.next(database)?;
-    let kept = database
+    let updated = database
         .prepare_cached("UPDATE spaces SET generation = ?2 WHERE name = ?1")?
         .execute((space, cleared))?;
-    if kept == 0 {
+    if updated == 0 {
         SharedCounter::UnstoredGeneration.set(database, cleared)?;
     }
     remove_where(database, "space = ?1", &[&space])
@@ -139,8 +145,8 @@ fn unstored_generation(database: &Connection) -> rusqlite::Result<u64> {
     Ok(SharedCounter::UnstoredGeneration.get(database)?.map_or(0, i64::unsigned_abs))
 }
 
-fn remove(database: &Connection, place: &EntryKey) -> Result<(), SqliteStoreError> {
-    remove_where(database, "space = ?1 AND key = ?2", &[&place.space, &place.key])
+fn remove(database: &Connection, entry_key: &EntryKey) -> Result<(), SqliteStoreError> {
+    remove_where(database, "space = ?1 AND key = ?2", &[&entry_key.space, &entry_key.key])
 }
 
 /// Removes entries and releases their charges.

@@ -38,7 +38,7 @@ impl SqliteStoreError {
     fn message(&self, store: &str) -> String {
         match self {
             Self::Database(error) => database_message(error, store),
-            Self::Store(told) => format!("{store}: {told}"),
+            Self::Store(message) => format!("{store}: {message}"),
         }
     }
 }

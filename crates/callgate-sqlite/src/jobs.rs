@@ -30,7 +30,7 @@ pub trait Job: Send {
     fn run(&mut self, database: &Connection, home: &DatabaseFile) -> bool;
 
     /// Delivers the result, once it is known whether the transaction was committed.
-    fn complete(self: Box<Self>, kept: Result<(), StoreError>);
+    fn complete(self: Box<Self>, transaction_result: Result<(), StoreError>);
 }
 
 /// A job as a closure over the database, with a conversion of its result that runs after the commit.
@@ -62,8 +62,8 @@ where
         matches!(self.result, Some(Ok(_)))
     }
 
-    fn complete(self: Box<Self>, kept: Result<(), StoreError>) {
-        let answer = match (self.result, kept) {
+    fn complete(self: Box<Self>, transaction_result: Result<(), StoreError>) {
+        let answer = match (self.result, transaction_result) {
             // The job's own error is more specific than that of the transaction.
             (Some(Err(failure)), _) => Err(failure.to_store_error()),
             (_, Err(error)) => Err(error),

@@ -141,15 +141,15 @@ impl SqliteStore {
     /// Runs a job on the thread, and converts its result after the commit.
     async fn run_job<T: Send + 'static, U: Send + 'static>(
         &self,
-        needs: Durability,
+        durability: Durability,
         run: impl FnOnce(&Connection, &DatabaseFile) -> Result<T, SqliteStoreError> + Send + 'static,
-        kept: impl FnOnce(T) -> U + Send + 'static,
+        convert: impl FnOnce(T) -> U + Send + 'static,
     ) -> Result<U, StoreError> {
-        let needs = if self.is_durable { needs } else { needs.min(Durability::ProcessCrash) };
+        let durability = if self.is_durable { durability } else { durability.min(Durability::ProcessCrash) };
         let (reply, answer) = oneshot::channel();
-        let work = ClosureJob { durability: needs, run: Some(run), result: None, convert: kept, reply };
+        let job = ClosureJob { durability, run: Some(run), result: None, convert, reply };
         let ended = || StoreError::Unavailable("the state store was closed; restart the process".to_owned());
-        self.messages.send(ThreadMessage::Job(Box::new(work))).map_err(|_| ended())?;
+        self.messages.send(ThreadMessage::Job(Box::new(job))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
@@ -215,18 +215,18 @@ impl StateStore for SqliteStore {
             let slots: Vec<String> =
                 takes.iter().filter(|take| limits::is_slot(take)).map(|take| take.key.clone()).collect();
             // After a power failure the holders of slots are gone, so slots need not be on the disk.
-            let needs =
+            let durability =
                 if slots.len() == takes.len() { Durability::ProcessCrash } else { Durability::PowerFailure };
             let messages = self.messages.clone();
-            let taken = self.run_job(
-                needs,
+            let acquired = self.run_job(
+                durability,
                 move |database, home| limits::acquire(database, home, since_epoch(now), &takes),
                 move |answer| {
-                    let all_taken = answer.as_ref().is_ok_and(Vec::is_empty);
-                    AcquiredSlots { answer, slots: if all_taken { slots } else { Vec::new() }, messages }
+                    let all_acquired = answer.as_ref().is_ok_and(Vec::is_empty);
+                    AcquiredSlots { answer, slots: if all_acquired { slots } else { Vec::new() }, messages }
                 },
             );
-            taken.await?.into_answer()
+            acquired.await?.into_answer()
         })
     }
 
@@ -254,10 +254,10 @@ impl StateStore for SqliteStore {
         space: CacheSpace<'a>,
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
-        let place = CachePlace::new(space, key);
+        let entry_key = CachePlace::new(space, key);
         Box::pin(self.run_job(
             Durability::ProcessCrash,
-            move |database, _| cache::get(database, now, &place),
+            move |database, _| cache::get(database, now, &entry_key),
             |lookup| lookup,
         ))
     }
@@ -269,12 +269,12 @@ impl StateStore for SqliteStore {
         entry: CacheEntry,
         generation: u64,
     ) -> StoreFuture<'a, ()> {
-        let place = CachePlace::new(space, key);
+        let entry_key = CachePlace::new(space, key);
         Box::pin(async move {
-            let size = entry_size(&place.key, &entry.output);
+            let size = entry_size(&entry_key.key, &entry.output);
             let put = move |database: &Connection, home: &DatabaseFile| {
                 let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
-                cache::put(database, home.capacity.cached, &place, entry, generation)
+                cache::put(database, home.capacity.cached, &entry_key, entry, generation)
             };
             self.run_job(Durability::ProcessCrash, put, |()| ()).await
         })

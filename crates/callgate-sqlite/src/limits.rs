@@ -98,23 +98,23 @@ impl LoadedBatch {
             Pool::Limits.load_account(database, &mut before.shares, &take.account)?;
         }
         let mut slots = before.shares.clone();
-        let mut stood = HashMap::new();
-        let mut brought = Vec::new();
+        let mut stored = HashMap::new();
+        let mut loaded = Vec::new();
         for take in takes.iter().filter(|take| cost(&take.allowance, take.cost) > 0) {
-            if stood.contains_key(&take.key) {
+            if stored.contains_key(&take.key) {
                 continue;
             }
-            let (found, stands) = find(database, &take.key)?;
+            let (found, stored_limit) = find(database, &take.key)?;
             let found = found.map(|mut found| {
                 // Holders of slots are stored in another table; here the slot is charged to the caller for the duration of
                 // the batch.
-                if stands == StoredLimit::Slots {
+                if stored_limit == StoredLimit::Slots {
                     found.charges.update(&mut slots, 1, &take.account);
                 }
                 found
             });
-            brought.extend(found.map(|found| (take.key.clone(), found)));
-            stood.insert(take.key.clone(), stands);
+            loaded.extend(found.map(|found| (take.key.clone(), found)));
+            stored.insert(take.key.clone(), stored_limit);
         }
 
         let all = before.is_step_back(time);
@@ -136,15 +136,15 @@ impl LoadedBatch {
             let (key, taken, due, charges): (String, Vec<u8>, Option<Micros>, Vec<u8>) =
                 (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
             due_by_now += usize::from(!all);
-            if let Entry::Vacant(unseen) = stood.entry(key) {
-                brought.push((unseen.key().clone(), read(unseen.key(), &taken, &charges)?));
+            if let Entry::Vacant(unseen) = stored.entry(key) {
+                loaded.push((unseen.key().clone(), read(unseen.key(), &taken, &charges)?));
                 unseen.insert(StoredLimit::Row { taken, due, charges });
             }
         }
 
-        let charged: BTreeSet<Account> = brought
+        let charged: BTreeSet<Account> = loaded
             .iter()
-            .filter(|(key, _)| stood.get(key) != Some(&StoredLimit::Slots))
+            .filter(|(key, _)| stored.get(key) != Some(&StoredLimit::Slots))
             .flat_map(|(_, limit)| limit.charges.iter().map(|(account, _)| *account))
             .filter(|account| takes.iter().all(|take| take.account != *account))
             .collect();
@@ -154,17 +154,17 @@ impl LoadedBatch {
             }
         }
         let mut limits = LimitTable::subset(SharedLimitState { shares: slots, now: before.now });
-        for (key, limit) in brought {
-            let due = if let Some(StoredLimit::Row { due, .. }) = stood.get(&key) { *due } else { None };
+        for (key, limit) in loaded {
+            let due = if let Some(StoredLimit::Row { due, .. }) = stored.get(&key) { *due } else { None };
             limits.load(&key, limit, due);
         }
-        Ok(Self { limits, before, stored: stood, due_by_now })
+        Ok(Self { limits, before, stored, due_by_now })
     }
 
     fn write_back(&self, database: &Connection) -> Result<(), SqliteStoreError> {
         let mut after = self.limits.shared_state();
-        for (key, stood) in &self.stored {
-            let stands = match self.limits.get(key) {
+        for (key, stored) in &self.stored {
+            let updated = match self.limits.get(key) {
                 None => StoredLimit::Absent,
                 Some(limit) if matches!(limit.usage, LimitUsage::Slots(_)) => {
                     // The number of held slots is stored with their owners.
@@ -177,10 +177,10 @@ impl LoadedBatch {
                     charges: encode_charges(limit.charges),
                 },
             };
-            if stands == *stood {
+            if updated == *stored {
                 continue;
             }
-            match (&stands, stood) {
+            match (&updated, stored) {
                 (StoredLimit::Row { .. }, StoredLimit::Slots) => {
                     database.prepare_cached("DELETE FROM slots WHERE key = ?1")?.execute([key])?;
                 }
@@ -189,7 +189,7 @@ impl LoadedBatch {
                 }
                 _ => {}
             }
-            if let StoredLimit::Row { taken, due, charges } = stands {
+            if let StoredLimit::Row { taken, due, charges } = updated {
                 let mut upsert = database.prepare_cached(
                     "INSERT INTO limits (key, taken, due, charges) VALUES (?1, ?2, ?3, ?4)
                      ON CONFLICT DO UPDATE SET taken = excluded.taken, due = excluded.due, charges = excluded.charges",
@@ -218,16 +218,13 @@ fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, Stored
     if held <= 0 {
         return Ok((None, StoredLimit::Absent));
     }
-    let (spent, allowance) = (LimitUsage::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
-    Ok((
-        Some(LoadedLimit { usage: spent, charges: AccountCharges::default(), allowance }),
-        StoredLimit::Slots,
-    ))
+    let (usage, allowance) = (LimitUsage::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
+    Ok((Some(LoadedLimit { usage, charges: AccountCharges::default(), allowance }), StoredLimit::Slots))
 }
 
-fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, SqliteStoreError> {
-    let limit = encoding::decode(taken).zip(decode_charges(charges));
-    let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { usage: spent, charges, allowance });
+fn read(key: &str, usage: &[u8], charges: &[u8]) -> Result<LoadedLimit, SqliteStoreError> {
+    let limit = encoding::decode(usage).zip(decode_charges(charges));
+    let limit = limit.map(|((usage, allowance), charges)| LoadedLimit { usage, charges, allowance });
     limit.ok_or_else(|| {
         SqliteStoreError::Store(format!(
             "the state of the limit `{key}` is damaged; restore a backup, or move the file away"

@@ -66,42 +66,42 @@ pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile
     // SQLite has created its own files by now, or found files that were placed there in the meantime.
     check_files(&path)?;
 
-    let told = |failure: SqliteStoreError| SqliteOpenError(failure.message_for_path(&path));
-    let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
-    let owner = SlotOwner::register(&entering, &path).map_err(told)?;
-    slot_owners::remove_dead_owners(&entering, &path, owner.id).map_err(fails)?;
-    entering.commit().map_err(fails)?;
-    let place = FileIdentity::from_path(&path).ok_or_else(|| {
+    let to_open_error = |failure: SqliteStoreError| SqliteOpenError(failure.message_for_path(&path));
+    let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
+    let owner = SlotOwner::register(&transaction, &path).map_err(to_open_error)?;
+    slot_owners::remove_dead_owners(&transaction, &path, owner.id).map_err(fails)?;
+    transaction.commit().map_err(fails)?;
+    let identity = FileIdentity::from_path(&path).ok_or_else(|| {
         SqliteOpenError(format!("`{}` was removed while it was being opened; open it again", path.display()))
     })?;
-    Ok((database, DatabaseFile { path, identity: place, owner, capacity: bounds.capacity }))
+    Ok((database, DatabaseFile { path, identity, owner, capacity: bounds.capacity }))
 }
 
 /// Creates the file if it is missing. Returns its absolute path.
 fn create_if_missing(path: &Path) -> Result<PathBuf, SqliteOpenError> {
-    let shown = path.display();
+    let displayed = path.display();
     let fails = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => SqliteOpenError(format!(
-            "`{shown}` can't be created: its directory does not exist; create the directory first"
+            "`{displayed}` can't be created: its directory does not exist; create the directory first"
         )),
         io::ErrorKind::NotADirectory => {
-            SqliteOpenError(format!("`{shown}` can't be created: its parent is not a directory"))
+            SqliteOpenError(format!("`{displayed}` can't be created: its parent is not a directory"))
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => SqliteOpenError(format!(
-            "`{shown}` can't be opened and written ({error}); choose a path where this user may write"
+            "`{displayed}` can't be opened and written ({error}); choose a path where this user may write"
         )),
-        _ => SqliteOpenError(format!("`{shown}` can't be opened: {error}")),
+        _ => SqliteOpenError(format!("`{displayed}` can't be opened: {error}")),
     };
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             let inside = path.join("callgate.db");
             return Err(SqliteOpenError(format!(
-                "`{shown}` is a directory; name a file, such as `{}`",
+                "`{displayed}` is a directory; name a file, such as `{}`",
                 inside.display()
             )));
         }
         Ok(found) if !found.is_file() => {
-            return Err(SqliteOpenError(format!("`{shown}` is not a file; choose another path")));
+            return Err(SqliteOpenError(format!("`{displayed}` is not a file; choose another path")));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -194,18 +194,20 @@ fn read_owner(
 fn initialise(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result<(), SqliteOpenError> {
     let fails = |error: rusqlite::Error| SqliteOpenError(database_message(&error, &named_store(path)));
     // In one transaction: another process may create the tables between two queries.
-    let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
-    let whose = read_owner(&looking, path, fails)?;
-    looking.commit().map_err(fails)?;
-    if whose == FileOwner::Nobody {
-        let making = database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
+    let read_transaction =
+        database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
+    let owner = read_owner(&read_transaction, path, fails)?;
+    read_transaction.commit().map_err(fails)?;
+    if owner == FileOwner::Nobody {
+        let write_transaction =
+            database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
         // Another process may have done it in the meantime.
-        if read_owner(&making, path, fails)? == FileOwner::Nobody {
-            making.pragma_update(None, "application_id", APPLICATION_ID).map_err(fails)?;
-            making.pragma_update(None, "user_version", FORMAT_VERSION).map_err(fails)?;
-            making.execute_batch(TABLES).map_err(fails)?;
+        if read_owner(&write_transaction, path, fails)? == FileOwner::Nobody {
+            write_transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fails)?;
+            write_transaction.pragma_update(None, "user_version", FORMAT_VERSION).map_err(fails)?;
+            write_transaction.execute_batch(TABLES).map_err(fails)?;
         }
-        making.commit().map_err(fails)?;
+        write_transaction.commit().map_err(fails)?;
     }
     // Only now, so that the header identifies the file from its first write on.
     enable_wal(database).map_err(fails)?;

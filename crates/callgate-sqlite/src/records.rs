@@ -46,20 +46,20 @@ pub fn write(
     now: Timestamp,
     written: &SerializedWrite,
 ) -> Result<Result<bool, StoreError>, SqliteStoreError> {
-    let SerializedWrite { space, key, value, expected_version: over, forget_at, account: writer, when_full } =
+    let SerializedWrite { space, key, value, expected_version, forget_at, account: writer, when_full } =
         written;
     remove_where(database, "forget_at <= ?1", &[&since_epoch(now)])?;
     let mut select = database
         .prepare_cached("SELECT version, tenant, caller, units FROM records WHERE space = ?1 AND key = ?2")?;
-    let standing = select.query_row((space, key), |row| {
+    let stored = select.query_row((space, key), |row| {
         Ok((row.get::<_, u64>(0)?, read_account(row, 1)?, row.get::<_, i64>(3)? as usize))
     });
-    let standing = standing.optional()?;
-    if standing.map(|(version, ..)| version) != *over {
+    let stored = stored.optional()?;
+    if stored.map(|(version, ..)| version) != *expected_version {
         return Ok(Ok(false));
     }
     let units = units(value.len());
-    let (owner, held) = standing.map_or((*writer, 0), |(_, owner, held)| (owner, held));
+    let (owner, held) = stored.map_or((*writer, 0), |(_, owner, held)| (owner, held));
     loop {
         let mut shares = Pool::Records.shares(database, capacity)?;
         Pool::Records.load_account(database, &mut shares, &owner)?;

@@ -80,12 +80,12 @@ pub fn dead_owners(database: &Connection, store: &Path, own: i64) -> rusqlite::R
 /// Removes these owners and their slots. Returns whether there were any. Must run in a write transaction, so that no owner
 /// registers in the meantime.
 pub fn remove_dead_owners(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<bool> {
-    let gone = dead_owners(database, store, own)?;
-    for id in &gone {
+    let dead = dead_owners(database, store, own)?;
+    for id in &dead {
         remove(database, *id)?;
         let _ = fs::remove_file(lock_path(store, *id));
     }
-    Ok(!gone.is_empty())
+    Ok(!dead.is_empty())
 }
 
 fn remove(database: &Connection, id: i64) -> rusqlite::Result<()> {

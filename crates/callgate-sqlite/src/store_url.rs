@@ -30,11 +30,11 @@ pub fn open(name: &str) -> Result<Arc<dyn StateStore>, StoreUrlError> {
     if let Some(path) = file_path(name)? {
         return Ok(Arc::new(SqliteStore::open(path)?));
     }
-    let Some((kind, place)) = name.split_once(':') else {
+    let Some((kind, rest)) = name.split_once(':') else {
         return Err(StoreUrlError::Name(format!("`{name}` has no store type; {VALID_NAMES}")));
     };
     match kind {
-        "memory" if place.is_empty() => Ok(Arc::new(MemoryStore::default())),
+        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::default())),
         "memory" => Err(StoreUrlError::Name(format!("`memory:` takes no path; {VALID_NAMES}"))),
         // The rest of the name may contain a password.
         _ => Err(StoreUrlError::Name(format!("`{kind}:` is not a store type; {VALID_NAMES}"))),
@@ -46,9 +46,9 @@ pub fn open(name: &str) -> Result<Arc<dyn StateStore>, StoreUrlError> {
 /// # Errors
 /// If the name begins with `file:` and has no valid path.
 pub fn file_path(name: &str) -> Result<Option<&Path>, StoreUrlError> {
-    let Some(place) = name.strip_prefix("file:") else { return Ok(None) };
-    let path = match place.strip_prefix("//") {
-        None => place,
+    let Some(rest) = name.strip_prefix("file:") else { return Ok(None) };
+    let path = match rest.strip_prefix("//") {
+        None => rest,
         Some(path) if path.starts_with('/') => path,
         Some(path) => {
             return Err(StoreUrlError::Name(format!(

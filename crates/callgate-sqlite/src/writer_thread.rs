@@ -63,7 +63,7 @@ impl WriterThread {
     pub fn run(mut self, messages: &Receiver<ThreadMessage>) {
         let mut ends = false;
         while !ends {
-            let mut works = Vec::new();
+            let mut jobs = Vec::new();
             let restless = !self.released.is_empty() || self.slots.waiting.load(Ordering::SeqCst) > 0;
             let first = if restless {
                 match messages.recv_timeout(POLL_INTERVAL) {
@@ -78,14 +78,14 @@ impl WriterThread {
             };
             for message in first.into_iter().chain(messages.try_iter().take(MAX_JOBS)) {
                 match message {
-                    ThreadMessage::Job(work) => works.push(work),
+                    ThreadMessage::Job(job) => jobs.push(job),
                     ThreadMessage::ReleaseSlot(key) => self.released.push(key),
                     ThreadMessage::WatchSlots => {}
                     ThreadMessage::Stop => ends = true,
                 }
             }
             self.release_slots();
-            self.run_jobs(works);
+            self.run_jobs(jobs);
             if self.slots.waiting.load(Ordering::SeqCst) > 0 {
                 self.check_other_processes();
             }
@@ -110,13 +110,13 @@ impl WriterThread {
     }
 
     /// Runs jobs in one transaction, each in its own savepoint, and delivers their results after the commit.
-    fn run_jobs(&mut self, mut works: Vec<Box<dyn Job>>) {
-        let Some(needs) = works.iter().map(|work| work.durability()).max() else { return };
-        let kept = self.transaction(needs, |database, home| {
+    fn run_jobs(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        let Some(durability) = jobs.iter().map(|job| job.durability()).max() else { return };
+        let transaction_result = self.transaction(durability, |database, home| {
             // A job is skipped if its caller gave up while it waited for the file.
-            for work in works.iter_mut().filter(|work| !work.is_abandoned()) {
+            for job in jobs.iter_mut().filter(|job| !job.is_abandoned()) {
                 database.execute_batch("SAVEPOINT work")?;
-                let stays = work.run(database, home);
+                let stays = job.run(database, home);
                 // Some failures, such as a full disk, roll back the whole transaction.
                 if database.is_autocommit() {
                     return Err(SqliteStoreError::Store(
@@ -130,33 +130,33 @@ impl WriterThread {
             }
             Ok(())
         });
-        for work in works {
-            work.complete(kept.clone());
+        for job in jobs {
+            job.complete(transaction_result.clone());
         }
     }
 
     /// Runs one transaction; a failure rolls it back.
     fn transaction(
         &mut self,
-        needs: Durability,
+        durability: Durability,
         run: impl FnOnce(&Connection, &DatabaseFile) -> Result<(), SqliteStoreError>,
     ) -> Result<(), StoreError> {
-        let done = self.attempt(needs, run);
+        let done = self.attempt(durability, run);
         done.map_err(|failure| failure.to_store_error())
     }
 
     fn attempt(
         &mut self,
-        needs: Durability,
+        durability: Durability,
         run: impl FnOnce(&Connection, &DatabaseFile) -> Result<(), SqliteStoreError>,
     ) -> Result<(), SqliteStoreError> {
         self.check_file_identity()?;
-        if needs > Durability::ReadOnly && self.durability != Some(needs) {
-            let level = if needs == Durability::PowerFailure { "FULL" } else { "NORMAL" };
+        if durability > Durability::ReadOnly && self.durability != Some(durability) {
+            let level = if durability == Durability::PowerFailure { "FULL" } else { "NORMAL" };
             self.database.pragma_update(None, "synchronous", level)?;
-            self.durability = Some(needs);
+            self.durability = Some(durability);
         }
-        let behavior = match needs {
+        let behavior = match durability {
             Durability::ReadOnly => TransactionBehavior::Deferred,
             Durability::ProcessCrash | Durability::PowerFailure => TransactionBehavior::Immediate,
         };
@@ -190,8 +190,8 @@ impl WriterThread {
     }
 
     fn remove_dead_owners(&mut self) -> bool {
-        let gone = slot_owners::dead_owners(&self.database, &self.home.path, self.home.owner.id);
-        if gone.is_ok_and(|gone| gone.is_empty()) {
+        let dead = slot_owners::dead_owners(&self.database, &self.home.path, self.home.owner.id);
+        if dead.is_ok_and(|dead| dead.is_empty()) {
             return false;
         }
         let mut removed = false;

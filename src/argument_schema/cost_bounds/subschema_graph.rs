@@ -72,8 +72,8 @@ impl<'a> SubschemaGraph<'a> {
         graph.number(root, String::new());
         while let Some((number, schema, pointer)) = graph.unread.pop() {
             let part = graph.part(schema, &pointer)?;
-            if let Some(place) = graph.parts.get_mut(number) {
-                *place = part;
+            if let Some(slot) = graph.parts.get_mut(number) {
+                *slot = part;
             }
         }
         if graph.patterns > MAX_PATTERNS {
@@ -127,27 +127,27 @@ impl<'a> SubschemaGraph<'a> {
         let Value::Object(map) = schema else { return Ok(part) };
         for (key, value) in map {
             let key = key.as_str();
-            let place = join(pointer, key);
+            let location = join(pointer, key);
             if SAME_VALUE.contains(&key) {
-                part.same_value.push(self.number(value, place));
+                part.same_value.push(self.number(value, location));
             } else if SAME_VALUE_ARRAYS.contains(&key) {
-                part.same_value.extend(self.list(value, &place));
+                part.same_value.extend(self.list(value, &location));
             } else if SAME_VALUE_OBJECTS.contains(&key) {
-                part.same_value.extend(self.mapping(value, &place));
+                part.same_value.extend(self.mapping(value, &location));
             } else if let (true, Some(reference)) = (REFERENCES.contains(&key), value.as_str()) {
-                let (target, target_place) = self.resolve(reference, &place)?;
-                part.same_value.push(self.number(target, target_place));
+                let (target, target_location) = self.resolve(reference, &location)?;
+                part.same_value.push(self.number(target, target_location));
             } else if key == "prefixItems" || key == "items" && value.is_array() {
-                part.separate_children.extend(self.list(value, &place));
+                part.separate_children.extend(self.list(value, &location));
             } else if CHILD_VALUES.contains(&key) {
-                part.child_values.push(self.number(value, place));
+                part.child_values.push(self.number(value, location));
             } else if key == "patternProperties" {
-                part.child_values.extend(self.mapping(value, &place));
+                part.child_values.extend(self.mapping(value, &location));
             } else if key == "properties" {
-                part.separate_children.extend(self.mapping(value, &place));
+                part.separate_children.extend(self.mapping(value, &location));
             } else if key == "$defs" || key == "definitions" {
                 // Unused definitions cost nothing, but their references are checked.
-                self.mapping(value, &place);
+                self.mapping(value, &location);
             }
             if key == "pattern" {
                 self.add_patterns(value.as_str(), pointer)?;
@@ -166,31 +166,34 @@ impl<'a> SubschemaGraph<'a> {
     fn add_patterns<'p>(
         &mut self,
         patterns: impl IntoIterator<Item = &'p str>,
-        place: &str,
+        location: &str,
     ) -> Result<(), SchemaError> {
         for pattern in patterns {
             self.patterns += 1;
             let is_many = self.patterns > MAX_PATTERNS;
             if !is_many && matches!(regex_compiler::compile(pattern), Err(regex::Error::CompiledTooBig(_))) {
                 let pattern = quote(pattern);
-                return Err(SchemaError::at(place, format!("the pattern {pattern} takes too much memory")));
+                return Err(SchemaError::at(
+                    location,
+                    format!("the pattern {pattern} takes too much memory"),
+                ));
             }
         }
         Ok(())
     }
 
-    fn list(&mut self, value: &'a Value, place: &str) -> Vec<usize> {
+    fn list(&mut self, value: &'a Value, location: &str) -> Vec<usize> {
         let items = value.as_array().into_iter().flatten().enumerate();
-        items.map(|(index, item)| self.number(item, format!("{place}/{index}"))).collect()
+        items.map(|(index, item)| self.number(item, format!("{location}/{index}"))).collect()
     }
 
-    fn mapping(&mut self, value: &'a Value, place: &str) -> Vec<usize> {
+    fn mapping(&mut self, value: &'a Value, location: &str) -> Vec<usize> {
         let entries = value.as_object().into_iter().flatten();
-        entries.map(|(key, item)| self.number(item, join(place, key))).collect()
+        entries.map(|(key, item)| self.number(item, join(location, key))).collect()
     }
 
-    /// Resolves the reference at `place`: returns the target and its pointer.
-    fn resolve(&self, reference: &str, place: &str) -> Result<(&'a Value, String), SchemaError> {
+    /// Resolves the reference at `location`: returns the target and its pointer.
+    fn resolve(&self, reference: &str, location: &str) -> Result<(&'a Value, String), SchemaError> {
         let own = self.id.and_then(|id| reference.strip_prefix(id));
         let rest = own.filter(|rest| rest.is_empty() || rest.starts_with('#')).unwrap_or(reference);
         let fragment = match rest.strip_prefix('#') {
@@ -202,7 +205,7 @@ impl<'a> SubschemaGraph<'a> {
                      and refer to it as `#/$defs/…`",
                     quote(reference)
                 );
-                return Err(SchemaError::at(place, message));
+                return Err(SchemaError::at(location, message));
             }
         };
         let target = if fragment.is_empty() || fragment.starts_with('/') {
@@ -212,7 +215,7 @@ impl<'a> SubschemaGraph<'a> {
             self.anchors.get(fragment).cloned()
         };
         target.ok_or_else(|| {
-            SchemaError::at(place, format!("`$ref` to {} does not exist in the schema", quote(reference)))
+            SchemaError::at(location, format!("`$ref` to {} does not exist in the schema", quote(reference)))
         })
     }
 
@@ -264,8 +267,8 @@ impl<'a> SubschemaGraph<'a> {
                 chain: most.chain.max(other.chain),
             });
             apply(Some(&most), 1.0);
-            if let Some(place) = now.get_mut(number) {
-                *place = level;
+            if let Some(slot) = now.get_mut(number) {
+                *slot = level;
             }
         }
         now
@@ -291,12 +294,12 @@ impl<'a> SubschemaGraph<'a> {
             let message = format!("the schema has a chain of more than {MAX_CHAIN} `$ref`s");
             return Err(SchemaError { message, pointer: None });
         }
-        let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
+        let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|slot| *slot = mark);
         mark(VisitMark::Open);
         for other in self.parts.get(number).into_iter().flat_map(|part| &part.same_value) {
             self.sort_dependencies_first(*other, depth + 1, marks, order)?;
         }
-        let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
+        let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|slot| *slot = mark);
         mark(VisitMark::Done);
         order.push(number);
         Ok(())

@@ -12,7 +12,7 @@ impl SessionState {
     /// The state as JSON, to be stored. The host's information about the run is not included.
     pub fn to_json(&self) -> Value {
         let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
-        let taken: BTreeMap<&String, u64> =
+        let acquired: BTreeMap<&String, u64> =
             self.acquired.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
         let sorted = |counts: &HashMap<String, u64>| -> Value {
             counts
@@ -30,7 +30,7 @@ impl SessionState {
             "calls": part("calls"),
             "unsettled": self.unknown_parts,
             "halted": self.halt_message,
-            "taken": taken,
+            "taken": acquired,
             "worked": worked,
             "invitations": self.recoveries,
             "occurrences": sorted(&self.occurrences),
@@ -42,7 +42,7 @@ impl SessionState {
     }
 
     /// Reads a stored state. Returns `None` if it has another form.
-    pub fn from_json(kept: Value) -> Option<Self> {
+    pub fn from_json(stored: Value) -> Option<Self> {
         let StoredState {
             version,
             labels,
@@ -58,13 +58,13 @@ impl SessionState {
             suspended,
             run,
             masks,
-        } = json::from_value(kept).ok()?;
-        let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
+        } = json::from_value(stored).ok()?;
+        let acquired = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
         (version == VERSION).then(|| Self {
             document: json!({ "labels": labels, "facts": facts, "calls": calls }),
             unknown_parts: unsettled,
             halt_message: halted,
-            acquired: taken.collect(),
+            acquired: acquired.collect(),
             successful_inputs: worked,
             recoveries: invitations,
             occurrences,

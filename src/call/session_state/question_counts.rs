@@ -29,8 +29,8 @@ impl SessionState {
     /// Resets the count of an approved request: an action that is approved again and again may be requested again and again.
     pub fn reset_question(&mut self, question: &str) {
         self.log_change(|| SessionChange::QuestionReset(question.to_owned()));
-        if let Some(asked) = self.questions.get(question).copied() {
-            self.questions.insert(approval_key(question), asked);
+        if let Some(count) = self.questions.get(question).copied() {
+            self.questions.insert(approval_key(question), count);
         }
     }
 

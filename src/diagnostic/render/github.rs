@@ -22,25 +22,26 @@ fn command(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
         (None, Some(file)) => {
             format!("::{level} file={},title={}::{}\n", property(file), property(&title), data(&message))
         }
-        (place, _) => annotation(level, place.as_ref(), &title, &message),
+        (location, _) => annotation(level, location.as_ref(), &title, &message),
     }
 }
 
 /// Renders one workflow command on its own line. `level`: `error`, `warning` or `notice`.
-pub fn annotation(level: &str, place: Option<&Location>, title: &str, message: &str) -> String {
+pub fn annotation(level: &str, location: Option<&Location>, title: &str, message: &str) -> String {
     let mut command = format!("::{level} ");
     // Writing to a string cannot fail.
-    if let Some(place) = place {
-        let _ = write!(command, "file={},line={}", property(&place.file), place.line);
-        match place.line == place.end_line {
+    if let Some(location) = location {
+        let _ = write!(command, "file={},line={}", property(&location.file), location.line);
+        match location.line == location.end_line {
             true => {
                 // The end column is inclusive.
-                let last = place.end_column.saturating_sub(1).max(place.column);
-                let _ = write!(command, ",endLine={},col={},endColumn={last}", place.line, place.column);
+                let last = location.end_column.saturating_sub(1).max(location.column);
+                let _ =
+                    write!(command, ",endLine={},col={},endColumn={last}", location.line, location.column);
             }
             // Columns are valid only within one line.
             false => {
-                let _ = write!(command, ",endLine={}", place.end_line);
+                let _ = write!(command, ",endLine={}", location.end_line);
             }
         }
         command.push(',');

@@ -50,19 +50,19 @@ pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> crate::json::Resu
 }
 
 fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> DiagnosticRecord<'a> {
-    let place = diagnostic.span.and_then(|span| sources.locate(span));
-    let number = |pick: fn(&Location) -> usize| place.as_ref().map(pick);
+    let location = diagnostic.span.and_then(|span| sources.locate(span));
+    let number = |pick: fn(&Location) -> usize| location.as_ref().map(pick);
     DiagnosticRecord {
         code: diagnostic.code.id,
         name: diagnostic.code.name,
         severity: diagnostic.severity(),
         message: &diagnostic.message,
         help: diagnostic.help.as_deref(),
-        line: number(|place| place.line),
-        column: number(|place| place.column),
-        end_line: number(|place| place.end_line),
-        end_column: number(|place| place.end_column),
-        file: place.map(|place| place.file).or_else(|| diagnostic.file.clone()),
+        line: number(|location| location.line),
+        column: number(|location| location.column),
+        end_line: number(|location| location.end_line),
+        end_column: number(|location| location.end_column),
+        file: location.map(|location| location.file).or_else(|| diagnostic.file.clone()),
         policy: diagnostic.policy.as_deref(),
         fix: diagnostic.fix.as_ref().map(|fix| fix_record(fix, sources)),
     }

@@ -59,20 +59,20 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code], sources: &SourceMap)
     result.insert("level".to_owned(), level(diagnostic.severity()).into());
     let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
     result.insert("message".to_owned(), json!({ "text": format!("{}{help}", diagnostic.message) }));
-    let place = diagnostic.span.and_then(|span| sources.locate(span));
-    let location = match (&place, &diagnostic.file) {
-        (Some(place), _) => Some(physical(place)),
+    let location = diagnostic.span.and_then(|span| sources.locate(span));
+    let physical_location = match (&location, &diagnostic.file) {
+        (Some(location), _) => Some(physical(location)),
         (None, Some(file)) => Some(json!({ "artifactLocation": { "uri": uri(file) } })),
         (None, None) => None,
     };
-    if let Some(location) = location {
-        result.insert("locations".to_owned(), json!([{ "physicalLocation": location }]));
+    if let Some(physical_location) = physical_location {
+        result.insert("locations".to_owned(), json!([{ "physicalLocation": physical_location }]));
     }
     let related: Vec<Value> = diagnostic
         .labels
         .iter()
         .filter_map(|label| Some((sources.locate(label.span)?, &label.message)))
-        .map(|(place, text)| json!({ "physicalLocation": physical(&place), "message": { "text": text } }))
+        .map(|(location, text)| json!({ "physicalLocation": physical(&location), "message": { "text": text } }))
         .collect();
     if !related.is_empty() {
         result.insert("relatedLocations".to_owned(), related.into());
@@ -89,23 +89,23 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code], sources: &SourceMap)
 }
 
 fn change(edit: &Edit, sources: &SourceMap) -> Option<Value> {
-    let place = sources.locate(edit.span)?;
+    let location = sources.locate(edit.span)?;
     Some(json!({
-        "artifactLocation": { "uri": uri(&place.file) },
-        "replacements": [{ "deletedRegion": region(&place), "insertedContent": { "text": edit.replacement } }],
+        "artifactLocation": { "uri": uri(&location.file) },
+        "replacements": [{ "deletedRegion": region(&location), "insertedContent": { "text": edit.replacement } }],
     }))
 }
 
-fn physical(place: &Location) -> Value {
-    json!({ "artifactLocation": { "uri": uri(&place.file) }, "region": region(place) })
+fn physical(location: &Location) -> Value {
+    json!({ "artifactLocation": { "uri": uri(&location.file) }, "region": region(location) })
 }
 
-fn region(place: &Location) -> Value {
+fn region(location: &Location) -> Value {
     json!({
-        "startLine": place.line,
-        "startColumn": place.column,
-        "endLine": place.end_line,
-        "endColumn": place.end_column,
+        "startLine": location.line,
+        "startColumn": location.column,
+        "endLine": location.end_line,
+        "endColumn": location.end_column,
     })
 }
 

@@ -13,8 +13,8 @@ impl Wrap for Retry {
             let attempts = if self.is_safe_for(kernel.tools.get(next.call)) { self.attempts } else { 1 };
             let policy = next.policy;
             let is_retried = |error: &ToolError| {
-                let asked = ErrorMatched { policy: policy.policy, layer: policy.layer(), error };
-                notify(kernel.listener, &Event::ErrorMatched(asked));
+                let matched = ErrorMatched { policy: policy.policy, layer: policy.layer(), error };
+                notify(kernel.listener, &Event::ErrorMatched(matched));
                 self.on.matches(error)
             };
             let mut attempt = 1;

@@ -59,8 +59,8 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         let Script { by, around, call, .. } = script;
         let annotations = self.context.kernel.annotations(call);
         // If the script stopped for a person, it goes on from there. A journal of another call or script does not count.
-        let mut kept = self.attempt.journals_of(by);
-        let resumed = kept.find_map(|kept| around.script.resume(call, annotations, kept).ok());
+        let mut saved = self.attempt.journals_of(by);
+        let resumed = saved.find_map(|journal| around.script.resume(call, annotations, journal).ok());
         let begun = match resumed {
             Some(resumed) => Ok(resumed),
             None => around.script.begin(call, annotations, self.state).map(|running| {
@@ -76,7 +76,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             }
         };
         let hides_results = self.context.kernel.redacts_results(call);
-        // A person is only asked before the tool was called, so nothing in a kept journal came from it.
+        // A person is only asked before the tool was called, so nothing in a saved journal came from it.
         let mut origins: Vec<Origin> = (0..journal.len()).map(|_| Origin::Aside).collect();
         loop {
             let effect = match around.script.replay(&running, &journal) {
@@ -306,8 +306,8 @@ impl Script<'_> {
 
     /// The script ended with an error: one that it passes on, or its own.
     fn threw(self, thrown: ScriptException, mut origins: Vec<Origin>) -> WrapResult {
-        let ScriptException { message, kind, journal_entry: from } = thrown;
-        match from.filter(|index| *index < origins.len()).map(|index| origins.swap_remove(index)) {
+        let ScriptException { message, kind, journal_entry } = thrown;
+        match journal_entry.filter(|index| *index < origins.len()).map(|index| origins.swap_remove(index)) {
             Some(Origin::Error { error, source }) => {
                 Ok(CallResponse { result: Err(error), source, dry: false })
             }

@@ -12,6 +12,6 @@ use serde::Serialize;
 ///
 /// # Errors
 /// Returns an error if serialization fails, for which no cause is known.
-pub fn json(told: &impl Serialize) -> crate::json::Result<String> {
-    crate::json::to_string_pretty(told)
+pub fn json(value: &impl Serialize) -> crate::json::Result<String> {
+    crate::json::to_string_pretty(value)
 }

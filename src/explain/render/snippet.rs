@@ -8,8 +8,8 @@ const MAX_LINE_BYTES: usize = 400;
 
 /// Writes the location and, if the file is known, its line with the text underlined.
 pub fn write_snippet(page: &mut TerminalWriter, indent: usize, at: &Location, sources: Option<&SourceMap>) {
-    let place = page.paint(DIM, &format_location(at));
-    page.line(indent, &place);
+    let location = page.paint(DIM, &format_location(at));
+    page.line(indent, &location);
     let source = sources
         .and_then(|sources| sources.iter().map(|(_, source)| source).find(|source| source.name() == at.file));
     let line = source.and_then(|source| source.text().lines().nth(at.line.checked_sub(1)?));
@@ -19,7 +19,7 @@ pub fn write_snippet(page: &mut TerminalWriter, indent: usize, at: &Location, so
     // Of a text on several lines, the first is underlined.
     let end = if at.end_line > at.line { characters.len() } else { at.end_column.saturating_sub(1) };
     let leading = characters.iter().take_while(|c| c.is_whitespace()).count().min(start);
-    let shown: String = characters.iter().skip(leading).collect();
+    let displayed: String = characters.iter().skip(leading).collect();
     let number = at.line.to_string();
     let before = escape_invisible(&characters.iter().skip(leading).take(start - leading).collect::<String>());
     let words =
@@ -27,7 +27,7 @@ pub fn write_snippet(page: &mut TerminalWriter, indent: usize, at: &Location, so
     let gap = " ".repeat(before.chars().count());
     let under = page.paint(CYAN, &"^".repeat(words.chars().count().max(1)));
     let bar = page.paint(DIM, &format!("{number} |"));
-    page.line(indent, &format!("{bar} {}", escape_invisible(&shown)));
+    page.line(indent, &format!("{bar} {}", escape_invisible(&displayed)));
     let bar = page.paint(DIM, &format!("{} |", " ".repeat(number.len())));
     page.line(indent, &format!("{bar} {gap}{under}"));
 }

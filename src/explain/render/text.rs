@@ -15,19 +15,20 @@ const MAX_COLUMN_WIDTH: usize = 36;
 pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool, all: bool) -> String {
     let mut page = TerminalWriter::new(colour);
     write_head(&mut page, explanation, sources);
-    let told = |step: &PolicyStep| all || !is_folded(step);
+    let is_listed = |step: &PolicyStep| all || !is_folded(step);
     let width = |of: fn(&PolicyStep) -> &str| {
-        let widths = explanation.steps.iter().filter(|step| told(step)).map(|step| of(step).chars().count());
+        let widths =
+            explanation.steps.iter().filter(|step| is_listed(step)).map(|step| of(step).chars().count());
         widths.max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
     let columns = (width(|step| &step.policy), width(|step| step.kind));
     let phases = [Some(Phase::Normalise), Some(Phase::Gate), Some(Phase::Execute), Some(Phase::Settle), None];
     for phase in phases {
         let of_phase = || explanation.steps.iter().filter(|step| step.phase == phase);
-        let unasked = of_phase().filter(|step| step.heard == MatchResult::NotAsked && !all);
-        let unasked: Vec<&PolicyStep> = unasked.collect();
-        let steps: Vec<&PolicyStep> = of_phase().filter(|step| told(step)).collect();
-        if steps.is_empty() && (unasked.is_empty() || phase.is_none()) {
+        let unevaluated = of_phase().filter(|step| step.heard == MatchResult::NotAsked && !all);
+        let unevaluated: Vec<&PolicyStep> = unevaluated.collect();
+        let steps: Vec<&PolicyStep> = of_phase().filter(|step| is_listed(step)).collect();
+        if steps.is_empty() && (unevaluated.is_empty() || phase.is_none()) {
             continue;
         }
         page.line(0, "");
@@ -36,7 +37,7 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
         for step in steps {
             write_step(&mut page, step, columns);
         }
-        write_skipped(&mut page, &unasked);
+        write_skipped(&mut page, &unevaluated);
     }
     write_nested_calls(&mut page, explanation);
     write_footer(&mut page, explanation, all);
@@ -175,13 +176,13 @@ fn write_skipped(page: &mut TerminalWriter, steps: &[&PolicyStep]) {
         let names =
             steps.iter().filter(|step| step.words == reason).map(|step| escape_invisible(&step.policy));
         let names: Vec<String> = names.collect();
-        let who = match names.as_slice() {
+        let policies = match names.as_slice() {
             [first, second, third, more @ ..] if !more.is_empty() => {
                 format!("{first}, {second}, {third} and {} more", more.len())
             }
             names => names.join(", "),
         };
-        let line = page.paint(DIM, &format!("· {who}: {}", escape_invisible(reason)));
+        let line = page.paint(DIM, &format!("· {policies}: {}", escape_invisible(reason)));
         page.line(2, &line);
     }
 }
@@ -205,7 +206,7 @@ fn write_nested_calls(page: &mut TerminalWriter, explanation: &Explanation) {
 }
 
 fn write_footer(page: &mut TerminalWriter, explanation: &Explanation, all: bool) {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     // A policy of two phases counts once.
     let mut elsewhere: Vec<(u32, &str)> = explanation
         .steps
@@ -223,25 +224,25 @@ fn write_footer(page: &mut TerminalWriter, explanation: &Explanation, all: bool)
         let servers = explanation.steps.iter().any(|step| step.heard == MatchResult::OtherServer);
         let or_servers = if servers { " or servers" } else { "" };
         let one = format!("is for other tools{or_servers}");
-        told.push(amount(elsewhere.len(), &one, &one.replacen("is", "are", 1)));
+        notes.push(amount(elsewhere.len(), &one, &one.replacen("is", "are", 1)));
     }
     let of_run =
         explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == MatchResult::NotAsked);
     let of_run = of_run.count();
     if !all && of_run > 0 {
-        told.push(amount(of_run, "acts on the run", "act on the run"));
+        notes.push(amount(of_run, "acts on the run", "act on the run"));
     }
     if !explanation.off.is_empty() {
         let names: Vec<String> = explanation.off.iter().map(|id| escape_invisible(id)).collect();
-        told.push(format!("{}: {}", amount(explanation.off.len(), "is off", "are off"), names.join(", ")));
+        notes.push(format!("{}: {}", amount(explanation.off.len(), "is off", "are off"), names.join(", ")));
     }
-    if told.is_empty() && explanation.steps.is_empty() {
-        told.push("there are no policies".to_owned());
+    if notes.is_empty() && explanation.steps.is_empty() {
+        notes.push("there are no policies".to_owned());
     }
-    if !told.is_empty() {
+    if !notes.is_empty() {
         page.line(0, "");
     }
-    for line in told {
+    for line in notes {
         page.line(0, &page.paint(DIM, &line));
     }
 }

@@ -162,9 +162,12 @@ fn converts_integers_of_every_width_like_their_text() {
         i128::from(u64::MAX) + 1,
         i128::MAX,
     ] {
-        let (made, read) = (Number::from(value), number(&value.to_string()));
-        assert_eq!(made, read);
-        assert_eq!((made.to_string(), made.canonical_text()), (read.to_string(), read.canonical_text()));
+        let (converted, read) = (Number::from(value), number(&value.to_string()));
+        assert_eq!(converted, read);
+        assert_eq!(
+            (converted.to_string(), converted.canonical_text()),
+            (read.to_string(), read.canonical_text())
+        );
     }
 }
 
@@ -186,8 +189,9 @@ fn from_parts_creates_the_number() {
     for text in ["0", "-12.50", "1e400", "98765432109876543210.5"] {
         let decimal = number(text);
         let decimal = decimal.decimal();
-        let made = Number::from_parts(decimal.is_negative(), decimal.digits(), decimal.exponent().unwrap());
-        assert_eq!(made.unwrap(), number(text));
+        let created =
+            Number::from_parts(decimal.is_negative(), decimal.digits(), decimal.exponent().unwrap());
+        assert_eq!(created.unwrap(), number(text));
     }
 }
 

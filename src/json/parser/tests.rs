@@ -105,8 +105,8 @@ fn replaces_only_lone_surrogates_and_only_on_request() {
     for text in [r#""\u+d80""#, r#""\ud80""#, r#""\Ud800""#, r#""\ud83d\ude00\""#, r#""\ud83d\u""#] {
         assert!(parse_with_surrogates(text, LoneSurrogates::Replace).is_err(), "{text}");
     }
-    let doubled = r#"{"\ud800":1,"\udc00":2}"#;
-    let error = parse_with_surrogates(doubled, LoneSurrogates::Replace).unwrap_err();
+    let duplicate_keys = r#"{"\ud800":1,"\udc00":2}"#;
+    let error = parse_with_surrogates(duplicate_keys, LoneSurrogates::Replace).unwrap_err();
     assert_eq!(error.kind, Kind::DuplicateKey("\u{fffd}".to_owned()));
 }
 

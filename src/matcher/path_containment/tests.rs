@@ -253,15 +253,15 @@ fn rejects_operands_that_are_not_plain_absolute_directories() {
 
 /// Walks a directory tree as a kernel does, without symlinks.
 fn reference(path: &str) -> Vec<&str> {
-    let mut place = Vec::new();
+    let mut components = Vec::new();
     for step in path.split('/').filter(|step| !step.is_empty() && *step != ".") {
         if step == ".." {
-            place.truncate(place.len().saturating_sub(1));
+            components.truncate(components.len().saturating_sub(1));
         } else {
-            place.push(step);
+            components.push(step);
         }
     }
-    place
+    components
 }
 
 proptest! {

@@ -2,7 +2,7 @@ use super::*;
 use crate::policy::build_texts;
 
 fn chains(texts: &[&str]) -> CompiledPolicies {
-    let built = build_texts(texts.iter().enumerate().map(|(place, text)| (format!("{place}.yaml"), *text)));
+    let built = build_texts(texts.iter().enumerate().map(|(index, text)| (format!("{index}.yaml"), *text)));
     built.policies.unwrap_or_else(|| panic!("{:?}", built.diagnostics))
 }
 
@@ -47,7 +47,7 @@ fn reports_removal_of_restricting_policies() {
             (&off, &rules(""), None),
         ] {
             let expected: Vec<String> =
-                expected.map(|what| format!("`a` ({name}) {what}")).into_iter().collect();
+                expected.map(|change| format!("`a` ({name}) {change}")).into_iter().collect();
             assert_eq!(found(old, new), expected, "{old} → {new}");
         }
     }
@@ -211,17 +211,17 @@ fn message_names_what_is_newly_allowed() {
         with("match: t, rate_limit: { limit: 5, per: 1m }"),
         with("match: t, rate_limit: { limit: 6, per: 1m }"),
     );
-    let said: Vec<String> = find_widenings(&five, &six).iter().map(ToString::to_string).collect();
-    assert_eq!(said, ["`a` (rate_limit) is changed (`limit`): more calls may run than it permitted"]);
+    let messages: Vec<String> = find_widenings(&five, &six).iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["`a` (rate_limit) is changed (`limit`): more calls may run than it permitted"]);
 }
 
 #[test]
 fn reports_new_and_moved_model_policies_that_set_values() {
     let bound = "{ id: bound, model: { temperature: { max: 0.5 } } }";
     for kind in ["temperature: { set: 1 }", "system_prompts: { append: Hi. }", "metadata: { a: 1 }"] {
-        let says = format!("{{ id: says, model: {{ {kind} }} }}");
-        assert_eq!(found(&rules(bound), &rules(&format!("{bound}, {says}"))).len(), 1, "{kind}");
-        let orders = [format!("{says}, {bound}"), format!("{bound}, {says}")];
+        let setting = format!("{{ id: says, model: {{ {kind} }} }}");
+        assert_eq!(found(&rules(bound), &rules(&format!("{bound}, {setting}"))).len(), 1, "{kind}");
+        let orders = [format!("{setting}, {bound}"), format!("{bound}, {setting}")];
         assert_eq!(found(&rules(&orders[0]), &rules(&orders[1])).len(), 1, "{kind}");
     }
     let hide = "{ id: hide, model: { tools: { hide: a } } }";
@@ -299,7 +299,7 @@ fn reports_only_order_changes_that_matter() {
     let policy = |id: &str, kind: &str| format!("{{ id: {id}, match: t, {kind} }}");
     let set = policy("set", "transform: { input: [ { path: $.input.a, set: 1 } ] }");
     let clamp = policy("clamp", "transform: { input: [ { path: $.input.a, clamp: { max: 1 } } ] }");
-    let fits = policy("fits", "validate: { schema: {} }");
+    let validate = policy("fits", "validate: { schema: {} }");
     let small = policy("small", "validate: { schema: { maxProperties: 3 } }");
     let yes = policy("yes", "respond: { output: yes }");
     let no = policy("no", "respond: { output: no }");
@@ -307,10 +307,13 @@ fn reports_only_order_changes_that_matter() {
     let halt = policy("halt", "halt: {}");
     let fact = policy("fact", "fact: { name: x }");
     let other = policy("other", "fact: { name: x, value: $.input }");
-    for (first, second) in [(&set, &clamp), (&set, &fits), (&fits, &set), (&yes, &no), (&fact, &other)] {
+    for (first, second) in
+        [(&set, &clamp), (&set, &validate), (&validate, &set), (&yes, &no), (&fact, &other)]
+    {
         assert_eq!(order(first, second), 1, "{first} {second}");
     }
-    for (first, second) in [(&fits, &small), (&deny, &halt), (&deny, &set), (&yes, &deny), (&set, &fact)] {
+    for (first, second) in [(&validate, &small), (&deny, &halt), (&deny, &set), (&yes, &deny), (&set, &fact)]
+    {
         assert_eq!(order(first, second), 0, "{first} {second}");
     }
 }

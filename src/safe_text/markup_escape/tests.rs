@@ -26,7 +26,7 @@ fn keeps_ordinary_values() {
 
 #[test]
 fn escapes_possible_markup() {
-    for (text, shown) in [
+    for (text, escaped) in [
         ("_it_", r"\u005fit\u005f"),
         ("a__b", r"a\u005f\u005fb"),
         ("@here", r"\u0040here"),
@@ -54,7 +54,7 @@ fn escapes_possible_markup() {
         ("''a'b\u{2019}\u{2019}", r"\u0027\u0027a'b\u2019\u2019"),
         ("…［3", r"…\uff3b3"),
     ] {
-        assert_eq!(escape_markup(text), shown, "{text:?}");
+        assert_eq!(escape_markup(text), escaped, "{text:?}");
     }
 }
 

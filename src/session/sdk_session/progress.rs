@@ -47,22 +47,22 @@ impl SdkProgress {
 
     /// The index of an announced call that has not been made.
     pub(super) fn announced_index(&self, call: &ToolCall) -> Option<usize> {
-        self.announced.iter().position(|told| is_same_call(&told.call, call))
+        self.announced.iter().position(|announced| is_same_call(&announced.call, call))
     }
 
     /// Whether a call depends on earlier calls that the SDK has not made.
     pub(super) fn waits_for_earlier(&self, id: &str, tool: &str, input: &Value) -> bool {
         let call = self.call(id, tool, input);
-        let told = self.announced_index(&call).and_then(|index| self.announced.get(index));
-        told.is_some_and(|told| self.depends_on_earlier(told))
+        let announced = self.announced_index(&call).and_then(|index| self.announced.get(index));
+        announced.is_some_and(|announced| self.depends_on_earlier(announced))
     }
 
-    pub(super) fn depends_on_earlier(&self, told: &AnnouncedCall) -> bool {
-        let earlier = self.announced.iter().filter(|other| other.position < told.position).count();
-        let is_lost = self.merged.is_some_and(|merged| told.position < merged);
+    pub(super) fn depends_on_earlier(&self, announced: &AnnouncedCall) -> bool {
+        let earlier = self.announced.iter().filter(|other| other.position < announced.position).count();
+        let is_lost = self.merged.is_some_and(|merged| announced.position < merged);
         (earlier > 0 || is_lost) && {
-            let call = &told.prepared.hooked.call;
-            let scope = &told.scope;
+            let call = &announced.prepared.hooked.call;
+            let scope = &announced.scope;
             self.session.session_use(call, &scope.layers).reads || self.session.may_be_last(earlier, scope)
         }
     }
@@ -87,7 +87,7 @@ impl SdkProgress {
     pub(super) async fn run_call(
         &mut self,
         executor: &impl ToolExecutor,
-        asked: ToolCall,
+        call: ToolCall,
         started: Instant,
     ) -> Outcome {
         let stored = match self.session.stored_state().await {
@@ -98,32 +98,33 @@ impl SdkProgress {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        let Some(index) = self.announced_index(&asked) else {
+        let Some(index) = self.announced_index(&call) else {
             self.merge();
             let session = &mut self.session;
             session.halt_if_aborted();
-            let occurrence = session.state.unique_call_id(&asked.id);
+            let occurrence = session.state.unique_call_id(&call.id);
             let scope = session.scope();
             let mut runner = session.runner(&scope, executor);
-            let prepared = runner.prepare(asked.clone(), occurrence, &stored).await;
+            let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
             let decision = runner.decide(&prepared);
-            return runner.run_sdk_call(asked, &prepared, decision, started).await;
+            return runner.run_sdk_call(call, &prepared, decision, started).await;
         };
-        let is_unknown = self.announced.get(index).is_some_and(|told| self.depends_on_earlier(told));
+        let is_unknown =
+            self.announced.get(index).is_some_and(|announced| self.depends_on_earlier(announced));
         let AnnouncedCall { position, prepared, planned, scope, .. } = self.announced.remove(index);
         let mut driven = InPosition::new(self, position, is_unknown);
         let session = driven.session();
         session.halt_if_aborted();
         let mut runner = session.runner(&scope, executor);
         let decision = planned.map(|planned| runner.decide_again(&prepared, planned));
-        runner.run_sdk_call(asked, &prepared, decision, started).await
+        runner.run_sdk_call(call, &prepared, decision, started).await
     }
 
     /// Runs the announced calls that the SDK did not make.
     pub(super) async fn run_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
         for found in self.session.new_calls(history) {
             let call = history_call(&self.session.calls, &found);
-            if self.announced.iter().any(|told| is_same_call(&told.call, &call)) {
+            if self.announced.iter().any(|announced| is_same_call(&announced.call, &call)) {
                 self.run_call(executor, call, Instant::now()).await;
             }
         }

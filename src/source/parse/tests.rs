@@ -9,13 +9,13 @@ fn tree(text: &str) -> YamlNode {
     root.unwrap()
 }
 
-fn collect<'t>(node: &YamlNode, text: &'t str, places: &mut Vec<&'t str>) {
-    places.push(text.get(node.span.start..node.span.end).unwrap());
+fn collect<'t>(node: &YamlNode, text: &'t str, texts: &mut Vec<&'t str>) {
+    texts.push(text.get(node.span.start..node.span.end).unwrap());
     for entry in node.entries().unwrap_or_default() {
-        places.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());
-        collect(&entry.value, text, places);
+        texts.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());
+        collect(&entry.value, text, texts);
     }
-    node.items().unwrap_or_default().iter().for_each(|item| collect(item, text, places));
+    node.items().unwrap_or_default().iter().for_each(|item| collect(item, text, texts));
 }
 
 #[test]
@@ -28,17 +28,17 @@ fn every_key_and_value_has_its_exact_span() {
         ("a: |\n  x\n  y\n\n# c\nb:\n", vec!["a: |\n  x\n  y\n\n# c\nb:", "a", "x\n  y", "b", ""]),
         ("a: &x 1\nb: *x\r\n", vec!["a: &x 1\nb: *x", "a", "1", "b", "*x"]),
     ] {
-        let mut places = Vec::new();
-        collect(&tree(text), text, &mut places);
-        assert_eq!(places, expected, "{text}");
+        let mut texts = Vec::new();
+        collect(&tree(text), text, &mut texts);
+        assert_eq!(texts, expected, "{text}");
     }
 }
 
 #[test]
 fn a_missing_value_has_a_span_after_the_colon() {
     let root = tree("a:\n\n\nb : # c\n");
-    let places: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
-    assert_eq!(places, [2, 8]);
+    let starts: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
+    assert_eq!(starts, [2, 8]);
 }
 
 #[test]

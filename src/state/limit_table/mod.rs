@@ -68,12 +68,12 @@ impl LimitTable {
         self.remove_some_due();
         let takes = || takes.iter().enumerate().filter(|(_, take)| cost(&take.allowance, take.cost) > 0);
 
-        let mut asked: HashMap<&str, RequestedAmount> = HashMap::new();
+        let mut requested: HashMap<&str, RequestedAmount> = HashMap::new();
         let mut refusals = Vec::new();
         for (index, take) in takes() {
             let key = take.key.as_str();
             let (allowance, account) = (&take.allowance, take.account);
-            let wanted = asked.entry(key).or_insert(RequestedAmount { allowance, account, cost: 0 });
+            let wanted = requested.entry(key).or_insert(RequestedAmount { allowance, account, cost: 0 });
             if *wanted.allowance != take.allowance {
                 return Err(StoreError::Unavailable(format!(
                     "acquisition {index} of the batch has the key of an earlier one, but a different allowance"
@@ -92,7 +92,7 @@ impl LimitTable {
             return Ok(refusals);
         }
 
-        self.make_room(&asked)?;
+        self.make_room(&requested)?;
         for (_, take) in takes() {
             self.acquire_one(take);
         }
@@ -159,10 +159,10 @@ impl LimitTable {
         let now = self.now;
         let LimitAcquisition { key, account, allowance, .. } = take;
         if !self.keys.contains_key(key.as_str()) {
-            let spent = LimitUsage::new(allowance, now);
+            let usage = LimitUsage::new(allowance, now);
             let mut charges = AccountCharges::default();
-            charges.update(&mut self.shares, spent.size(), account);
-            let tracked = TrackedLimit { usage: spent, charges, allowance: *allowance, due: None };
+            charges.update(&mut self.shares, usage.size(), account);
+            let tracked = TrackedLimit { usage, charges, allowance: *allowance, due: None };
             self.keys.insert(Arc::from(key.as_str()), tracked);
         }
         self.change(key, account, |tracked| tracked.usage.acquire(now, cost(allowance, take.cost)));
@@ -206,8 +206,8 @@ impl LimitTable {
     ///
     /// # Errors
     /// If there is none for one of the accounts. A limit in use is never dropped.
-    fn make_room(&mut self, asked: &HashMap<&str, RequestedAmount>) -> Result<(), StoreError> {
-        while !self.has_room(asked) {
+    fn make_room(&mut self, requested: &HashMap<&str, RequestedAmount>) -> Result<(), StoreError> {
+        while !self.has_room(requested) {
             let Some(key) = self.next_due() else {
                 return Err(StoreError::QuotaExceeded(format!(
                     "this caller's share of the {} limits that the store tracks is full, and none of them can be removed yet",
@@ -219,16 +219,16 @@ impl LimitTable {
         Ok(())
     }
 
-    fn has_room(&self, asked: &HashMap<&str, RequestedAmount>) -> bool {
+    fn has_room(&self, requested: &HashMap<&str, RequestedAmount>) -> bool {
         let mut needed: HashMap<Account, usize> = HashMap::new();
-        for (key, asked) in asked {
+        for (key, requested) in requested {
             // A limit is charged to the account that created it; only its growth is charged to the account that makes it
             // grow.
             let grows = self
                 .keys
                 .get(*key)
                 .is_none_or(|tracked| matches!(tracked.usage, LimitUsage::SlidingWindow(_)));
-            *needed.entry(asked.account).or_default() += usize::from(grows);
+            *needed.entry(requested.account).or_default() += usize::from(grows);
         }
         let all: usize = needed.values().sum();
         self.shares.used().saturating_add(all) <= self.shares.capacity()

@@ -56,18 +56,18 @@ impl LimitTable {
     }
 
     /// Loads a limit; the shares already include its size.
-    pub fn load(&mut self, key: &str, brought: LoadedLimit, due: Option<Micros>) {
+    pub fn load(&mut self, key: &str, loaded: LoadedLimit, due: Option<Micros>) {
         let key: Arc<str> = Arc::from(key);
         self.due.extend(due.map(|due| (due, Arc::clone(&key))));
-        let LoadedLimit { usage: spent, charges, allowance } = brought;
-        self.keys.insert(key, TrackedLimit { usage: spent, charges, allowance, due });
+        let LoadedLimit { usage, charges, allowance } = loaded;
+        self.keys.insert(key, TrackedLimit { usage, charges, allowance, due });
     }
 
     /// The current state of a limit that was loaded or acquired. Returns `None` if it was removed.
     pub fn get(&self, key: &str) -> Option<LimitView<'_>> {
         let tracked = self.keys.get(key)?;
-        let TrackedLimit { usage: spent, charges, allowance, due } = tracked;
-        Some(LimitView { usage: spent, charges, allowance, due: *due })
+        let TrackedLimit { usage, charges, allowance, due } = tracked;
+        Some(LimitView { usage, charges, allowance, due: *due })
     }
 
     /// The current shared state.

@@ -131,8 +131,8 @@ fn a_caller_that_invents_keys_exhausts_only_its_own_share() {
         ..one(format!("{name}{key}"), gcra(9))
     };
     let mut limits = LimitTable::new(90);
-    let taken = (0..1_000).take_while(|key| limits.acquire(0, &[of("hostile", *key)]).is_ok()).count();
-    assert_eq!(taken, 30);
+    let acquired = (0..1_000).take_while(|key| limits.acquire(0, &[of("hostile", *key)]).is_ok()).count();
+    assert_eq!(acquired, 30);
     for key in 0..10 {
         assert_eq!(limits.acquire(0, &[of("honest", key)]), Ok(Vec::new()), "{key}");
     }

@@ -121,12 +121,14 @@ impl Anchor {
     }
 
     /// Records the store that the anchor belongs to. Returns `false` after a concurrent write.
-    pub async fn write_link(&self, bound: &AnchorLink, over: Option<u64>) -> Result<bool, StoreError> {
+    pub async fn write_link(
+        &self,
+        bound: &AnchorLink,
+        expected_version: Option<u64>,
+    ) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_confirmed });
-        let write = ConditionalWrite {
-            expected_version: over,
-            ..ConditionalWrite::new(LINK_KEY, &value, Account::NOBODY)
-        };
+        let write =
+            ConditionalWrite { expected_version, ..ConditionalWrite::new(LINK_KEY, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
@@ -173,7 +175,7 @@ impl Anchor {
         let at = anchor_key(key);
         for _ in 0..MAX_ATTEMPTS {
             let known = self.anchored_record(key).await?;
-            let (mut versions, over) = match known {
+            let (mut versions, expected_version) = match known {
                 Some(known) if written.serial <= known.latest() => {
                     return check_version(key, &known, written);
                 }
@@ -186,7 +188,7 @@ impl Anchor {
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
             let write = ConditionalWrite {
-                expected_version: over,
+                expected_version,
                 forget_at: written.forget_at,
                 ..ConditionalWrite::new(key, &value, account)
             };

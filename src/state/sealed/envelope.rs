@@ -27,12 +27,12 @@ impl Envelope {
     /// Encrypts a value. Returns the envelope, and the JSON for the inner store.
     pub fn seal(
         keys: &Keys,
-        place: RecordLocation<'_>,
+        location: RecordLocation<'_>,
         serial: u64,
         forget_at: Option<Timestamp>,
         value: &Value,
     ) -> Result<(Self, Value), EncryptError> {
-        let context = place.record_context(serial, forget_at);
+        let context = location.record_context(serial, forget_at);
         let sealed = keys.encrypt(Purpose::Record, &context, value.to_string().as_bytes())?;
         let envelope = Self {
             serial,
@@ -47,14 +47,14 @@ impl Envelope {
 
     /// Decrypts what [`seal`](Self::seal) returned. Returns `None` unless all of it was written there by a holder of the
     /// keys.
-    pub fn open(keys: &Keys, place: RecordLocation<'_>, stored: &Value) -> Option<Self> {
+    pub fn open(keys: &Keys, location: RecordLocation<'_>, stored: &Value) -> Option<Self> {
         let serial = stored.get("serial")?.as_u64()?;
         let forget_at = match stored.get("forget_at")? {
             Value::Null => None,
             time => Some(time.as_str()?.parse().ok()?),
         };
         let sealed = stored.get("sealed")?.as_str()?;
-        let context = place.record_context(serial, forget_at);
+        let context = location.record_context(serial, forget_at);
         let text = keys.decrypt(Purpose::Record, &context, sealed).ok()?;
         let value = json::parse(str::from_utf8(&text).ok()?).ok()?;
         Some(Self { serial, name: version_name(sealed)?.to_owned(), forget_at, value })
@@ -95,17 +95,17 @@ impl RecordLocation<'_> {
 /// Encrypts a cached result.
 pub fn seal_cached(
     keys: &Keys,
-    place: RecordLocation<'_>,
+    location: RecordLocation<'_>,
     entry: CacheEntry,
 ) -> Result<CacheEntry, EncryptError> {
     let text = entry.output.to_string();
-    let sealed = keys.encrypt(Purpose::Record, &place.cache_context(&entry), text.as_bytes())?;
+    let sealed = keys.encrypt(Purpose::Record, &location.cache_context(&entry), text.as_bytes())?;
     Ok(CacheEntry { output: sealed.into(), ..entry })
 }
 
 /// Decrypts what [`seal_cached`] returned. Returns `None` unless all of it was written there by a holder of the keys.
-pub fn open_cached(keys: &Keys, place: RecordLocation<'_>, entry: CacheEntry) -> Option<CacheEntry> {
-    let text = keys.decrypt(Purpose::Record, &place.cache_context(&entry), entry.output.as_str()?).ok()?;
+pub fn open_cached(keys: &Keys, location: RecordLocation<'_>, entry: CacheEntry) -> Option<CacheEntry> {
+    let text = keys.decrypt(Purpose::Record, &location.cache_context(&entry), entry.output.as_str()?).ok()?;
     let output = json::parse(str::from_utf8(&text).ok()?).ok()?;
     Some(CacheEntry { output, ..entry })
 }

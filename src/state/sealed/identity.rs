@@ -136,8 +136,12 @@ impl SealedStore {
                         anchor.write_link(&AnchorLink { is_confirmed: true, ..bound }, Some(version)).await?;
                     }
                     false if !bound.is_confirmed && (owner.anchor.is_none() || accepts) => {
-                        let over = Some(owner.version);
-                        self.write_owner(&StoreOwner { anchor: Some(bound.anchor), ..owner }, over).await?;
+                        let expected_version = Some(owner.version);
+                        self.write_owner(
+                            &StoreOwner { anchor: Some(bound.anchor), ..owner },
+                            expected_version,
+                        )
+                        .await?;
                     }
                     false => return Err(IntegrityError::OtherAnchor),
                 }
@@ -164,10 +168,14 @@ impl SealedStore {
         Ok(())
     }
 
-    async fn write_owner(&self, owner: &StoreOwner, over: Option<u64>) -> Result<bool, StoreError> {
+    async fn write_owner(
+        &self,
+        owner: &StoreOwner,
+        expected_version: Option<u64>,
+    ) -> Result<bool, StoreError> {
         let value = owner.to_sealed_json(&self.keys);
         let write = ConditionalWrite {
-            expected_version: over,
+            expected_version,
             ..ConditionalWrite::new(OWNER_KEY, &value, Account::NOBODY)
         };
         // No record expires at this time.
@@ -188,14 +196,14 @@ impl SealedStore {
                     }
                     let key = RecordKey { space, key: &key };
                     // An invalid record stays as it is, and is refused when it is read.
-                    let Ok((Some(standing), _)) = self.verified_record(&owner.store, key).await else {
+                    let Ok((Some(stored), _)) = self.verified_record(&owner.store, key).await else {
                         continue;
                     };
-                    let Envelope { value, forget_at, .. } = &standing.envelope;
-                    let over = Some(standing.envelope.version());
+                    let Envelope { value, forget_at, .. } = &stored.envelope;
+                    let expected_version = Some(stored.envelope.version());
                     // An existing record stays charged to its account.
                     let write = ConditionalWrite {
-                        expected_version: over,
+                        expected_version,
                         forget_at: *forget_at,
                         ..ConditionalWrite::new(key, value, Account::NOBODY)
                     };

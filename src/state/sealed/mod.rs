@@ -162,19 +162,19 @@ impl SealedStore {
             None => None,
         };
         let found = self.inner.record(key).await?;
-        let standing = match found {
+        let stored = match found {
             Some(record) => Some(self.decrypt_record(store, key, record)?),
             None => None,
         };
         let latest = known.as_ref().map_or(0, |known| known.latest());
         if let Some(anchor) = &self.anchor {
-            let envelope = standing.as_ref().map(|standing| &standing.envelope);
+            let envelope = stored.as_ref().map(|stored| &stored.envelope);
             if let VersionStatus::Overtaken = anchor.check(key, known, envelope).await? {
                 return Ok(None);
             }
         }
-        let serial = standing.as_ref().map_or(latest, |standing| standing.envelope.serial.max(latest));
-        Ok(Some((standing, serial.saturating_add(1))))
+        let serial = stored.as_ref().map_or(latest, |stored| stored.envelope.serial.max(latest));
+        Ok(Some((stored, serial.saturating_add(1))))
     }
 
     fn decrypt_record(
@@ -197,19 +197,21 @@ impl SealedStore {
         now: Timestamp,
         write: ConditionalWrite<'_>,
     ) -> Result<bool, StoreError> {
-        let ConditionalWrite { key, value, expected_version: over, forget_at, account, when_full } = write;
+        let ConditionalWrite { key, value, expected_version, forget_at, account, when_full } = write;
         let _turn =
             match self.write_locks.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
                 Some(turn) => Some(turn.lock().await),
                 None => None,
             };
-        let (standing, serial) = self.verified_record(store, key).await?;
+        let (stored, serial) = self.verified_record(store, key).await?;
         // The inner store deletes expired records before it checks the version.
-        let is_due = |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
-        let over = match (&standing, over) {
+        let is_due = |stored: &VerifiedRecord| stored.envelope.forget_at.is_some_and(|at| at <= now);
+        let expected_version = match (&stored, expected_version) {
             (None, None) => None,
-            (Some(standing), None) if is_due(standing) => None,
-            (Some(standing), Some(over)) if standing.envelope.version() == over => Some(standing.version),
+            (Some(stored), None) if is_due(stored) => None,
+            (Some(stored), Some(expected_version)) if stored.envelope.version() == expected_version => {
+                Some(stored.version)
+            }
             _ => return Ok(false),
         };
         check_size(value)?;
@@ -218,7 +220,7 @@ impl SealedStore {
         // An eviction is indistinguishable from a removal by an attacker, so nothing is evicted if an anchor would report
         // it.
         let when_full = if self.anchor.is_some() { OnQuotaExceeded::Refuse } else { when_full };
-        let sealed = ConditionalWrite { value: &value, expected_version: over, when_full, ..write };
+        let sealed = ConditionalWrite { value: &value, expected_version, when_full, ..write };
         if !self.inner.write_record(now, sealed).await? {
             return Ok(false);
         }

@@ -26,10 +26,10 @@ impl StateStore for SealedStore {
                 return Ok(keyed.refusals(refusals));
             }
             // The anchor grants whatever the store grants, unless the store's counts were reset.
-            let taken = ProvisionalSlots { store: &*self.inner, takes };
+            let acquired = ProvisionalSlots { store: &*self.inner, takes };
             let refusals = anchor.acquire(now, takes).await?;
             if refusals.is_empty() {
-                taken.confirm();
+                acquired.confirm();
             }
             Ok(keyed.refusals(refusals))
         })
@@ -78,8 +78,8 @@ impl StateStore for SealedStore {
             let store = self.identity().await?;
             let key = &cache_name(&self.keys, space.name, key);
             let CacheLookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
-            let place = RecordLocation { store, key: RecordKey { space: space.name, key } };
-            let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
+            let location = RecordLocation { store, key: RecordKey { space: space.name, key } };
+            let entry = entry.and_then(|entry| open_cached(&self.keys, location, entry));
             // The inner store can't check the times of entries that it does not trust.
             let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
             Ok(CacheLookup { entry, generation })
@@ -96,8 +96,8 @@ impl StateStore for SealedStore {
         Box::pin(async move {
             let store = self.identity().await?;
             let key = &cache_name(&self.keys, space.name, key);
-            let place = RecordLocation { store, key: RecordKey { space: space.name, key } };
-            let entry = seal_cached(&self.keys, place, entry).map_err(seal_error)?;
+            let location = RecordLocation { store, key: RecordKey { space: space.name, key } };
+            let entry = seal_cached(&self.keys, location, entry).map_err(seal_error)?;
             self.inner.cache_put(space, key, entry, generation).await
         })
     }
@@ -109,8 +109,8 @@ impl StateStore for SealedStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         Box::pin(async move {
             let store = self.identity().await?;
-            let (standing, _) = self.verified_record(store, key).await?;
-            Ok(standing.map(|standing| standing.envelope.into()))
+            let (stored, _) = self.verified_record(store, key).await?;
+            Ok(stored.map(|stored| stored.envelope.into()))
         })
     }
 
@@ -133,9 +133,9 @@ impl StateStore for SealedStore {
             let mut records = Vec::with_capacity(page.records.len());
             for (key, _) in page.records {
                 // Read again by key, because a later write may have updated the record and the anchor since.
-                let (standing, _) = self.verified_record(store, RecordKey { space, key: &key }).await?;
-                let Some(standing) = standing else { continue };
-                records.push((key, standing.envelope.into()));
+                let (stored, _) = self.verified_record(store, RecordKey { space, key: &key }).await?;
+                let Some(stored) = stored else { continue };
+                records.push((key, stored.envelope.into()));
             }
             Ok(RecordPage { records, more: page.more })
         })

@@ -71,22 +71,22 @@ pub(super) struct CoveragePoints {
 }
 
 impl CoveragePoints {
-    pub(super) fn new(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
-        let mut places = Self { files: files.iter().map(|file| file.source).collect(), ..Self::default() };
-        if chains.defaults().unmatched != Unmatched::Allow
+    pub(super) fn new(policies: &CompiledPolicies, files: &[LoadedFile]) -> Self {
+        let mut points = Self { files: files.iter().map(|file| file.source).collect(), ..Self::default() };
+        if policies.defaults().unmatched != Unmatched::Allow
             && let Some(node) = files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"))
         {
-            places.unmatched =
-                Some(places.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
+            points.unmatched =
+                Some(points.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
         }
         let nodes: HashMap<&str, &YamlNode> =
             policy_nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
-        for policy in chains.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
-            let of_policy = places.add_policy(policy, nodes.get(policy.id.as_str()).copied());
-            places.by_policy.insert(policy.id.clone(), of_policy);
+        for policy in policies.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
+            let of_policy = points.add_policy(policy, nodes.get(policy.id.as_str()).copied());
+            points.by_policy.insert(policy.id.clone(), of_policy);
         }
-        places.policies = places.declared_policies(files, chains);
-        places
+        points.policies = points.declared_policies(files, policies);
+        points
     }
 
     fn add(&mut self, what: &'static str, span: Span, sides: Vec<BranchKind>) -> usize {
@@ -115,9 +115,9 @@ impl CoveragePoints {
         let mut conditions = Vec::new();
         if let Some(condition) = &examined.condition {
             condition.visit(&mut |part| {
-                let place = form_name(part)
+                let point = form_name(part)
                     .map(|what| self.add(what, part.span, vec![BranchKind::True, BranchKind::False]));
-                conditions.push(place);
+                conditions.push(point);
             });
         }
         let entry = node
@@ -186,9 +186,9 @@ impl CoveragePoints {
     }
 
     /// The policies as written, including disabled ones.
-    fn declared_policies(&self, files: &[LoadedFile], chains: &CompiledPolicies) -> Vec<DeclaredPolicy> {
+    fn declared_policies(&self, files: &[LoadedFile], policies: &CompiledPolicies) -> Vec<DeclaredPolicy> {
         let modes: HashMap<&str, Mode> =
-            chains.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
+            policies.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
         let written = policy_nodes(files).filter_map(|node| {
             let kind = KINDS.into_iter().find(|kind| node.get(kind.name).is_some())?;
             let id_node = node.get("id")?;

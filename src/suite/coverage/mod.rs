@@ -44,8 +44,8 @@ pub struct Coverage {
 
 impl Coverage {
     /// Creates empty counts for a bundle that was compiled from these files.
-    pub fn new(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
-        let points = CoveragePoints::new(chains, files);
+    pub fn new(policies: &CompiledPolicies, files: &[LoadedFile]) -> Self {
+        let points = CoveragePoints::new(policies, files);
         let counts = Mutex::new(BranchCounts::new(&points));
         Self { points, counts }
     }

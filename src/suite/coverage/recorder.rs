@@ -22,8 +22,8 @@ pub(super) struct BranchCounts {
 }
 
 impl BranchCounts {
-    pub(super) fn new(places: &CoveragePoints) -> Self {
-        Self { branches: vec![[0; 2]; places.all.len()], undecided: vec![0; places.all.len()] }
+    pub(super) fn new(points: &CoveragePoints) -> Self {
+        Self { branches: vec![[0; 2]; points.all.len()], undecided: vec![0; points.all.len()] }
     }
 }
 
@@ -33,13 +33,13 @@ impl EventListener for Coverage {
         let mut count = BranchCounter { points: &self.points, counts: &mut counts };
         // The remaining events concern policies outside the bundle, or no branch.
         let _ = match event {
-            Event::PolicyEvaluated(asking) if asking.layer == 0 && asking.phase.is_some() => {
-                count.count_evaluation(asking)
+            Event::PolicyEvaluated(evaluation) if evaluation.layer == 0 && evaluation.phase.is_some() => {
+                count.count_evaluation(evaluation)
             }
-            Event::PolicyEvaluated(asking) if asking.layer == 0 => count.count_budget(asking),
+            Event::PolicyEvaluated(evaluation) if evaluation.layer == 0 => count.count_budget(evaluation),
             Event::Decided(decision) => count.count_decision(decision),
             Event::LimitChecked(limit) if limit.layer == 0 => count.count_limit(limit),
-            Event::ErrorMatched(asked) if asked.layer == 0 => count.count_error(asked),
+            Event::ErrorMatched(matched) if matched.layer == 0 => count.count_error(matched),
             Event::Ended(outcome) if !outcome.replayed => count.count_outcome(outcome),
             _ => None,
         };
@@ -53,21 +53,21 @@ struct BranchCounter<'c> {
 
 impl<'c> BranchCounter<'c> {
     /// Counts a branch of a point. Returns `None` if the point does not have it.
-    fn count(&mut self, place: usize, side: BranchKind) -> Option<()> {
-        let sides = &self.points.all.get(place)?.branches;
+    fn count(&mut self, point: usize, side: BranchKind) -> Option<()> {
+        let sides = &self.points.all.get(point)?.branches;
         let index = sides.iter().position(|other| *other == side)?;
-        let times = self.counts.branches.get_mut(place)?.get_mut(index)?;
+        let times = self.counts.branches.get_mut(point)?.get_mut(index)?;
         *times = times.saturating_add(1);
         Some(())
     }
 
-    fn count_truth(&mut self, place: usize, truth: &Truth, policy: &Policy) {
+    fn count_truth(&mut self, point: usize, truth: &Truth, policy: &Policy) {
         let restricts = policy.kind.definition().polarity == Polarity::Restricting;
         match truth {
-            Truth::Yes => self.count(place, BranchKind::True),
-            Truth::Absent if restricts => self.count(place, BranchKind::True),
-            Truth::No | Truth::Absent => self.count(place, BranchKind::False),
-            Truth::Undecided(_) => self.counts.undecided.get_mut(place).map(|times| *times += 1),
+            Truth::Yes => self.count(point, BranchKind::True),
+            Truth::Absent if restricts => self.count(point, BranchKind::True),
+            Truth::No | Truth::Absent => self.count(point, BranchKind::False),
+            Truth::Undecided(_) => self.counts.undecided.get_mut(point).map(|times| *times += 1),
         };
     }
 
@@ -79,44 +79,44 @@ impl<'c> BranchCounter<'c> {
         self.count(self.policy_points(id)?.kind?, side)
     }
 
-    fn count_evaluation(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
-        let policy = asking.policy;
-        let places = self.policy_points(&policy.id)?;
-        if let MatchStatus::Skipped(_) = asking.status {
+    fn count_evaluation(&mut self, evaluation: &PolicyEvaluated<'_>) -> Option<()> {
+        let policy = evaluation.policy;
+        let points = self.policy_points(&policy.id)?;
+        if let MatchStatus::Skipped(_) = evaluation.status {
             return None;
         }
-        let matches = asking.matches();
-        self.count(places.policy, if matches { BranchKind::Matched } else { BranchKind::NotMatched });
-        let examined = asking.examine();
-        let truth = |fits| if fits { BranchKind::True } else { BranchKind::False };
-        for (place, pattern) in (places.tools..).zip(&examined.tools) {
-            self.count(place, truth(pattern.matches));
+        let matches = evaluation.matches();
+        self.count(points.policy, if matches { BranchKind::Matched } else { BranchKind::NotMatched });
+        let examined = evaluation.examine();
+        let truth = |is_match| if is_match { BranchKind::True } else { BranchKind::False };
+        for (point, pattern) in (points.tools..).zip(&examined.tools) {
+            self.count(point, truth(pattern.matches));
         }
         if examined.matches_tool() {
-            for (place, pattern) in (places.servers..).zip(&examined.servers) {
-                self.count(place, truth(pattern.matches));
+            for (point, pattern) in (points.servers..).zip(&examined.servers) {
+                self.count(point, truth(pattern.matches));
             }
         }
         if let (Some(condition), true) =
             (&examined.condition, examined.matches_tool() && examined.matches_server())
         {
-            let mut ids = places.conditions.iter();
+            let mut ids = points.conditions.iter();
             condition.visit(&mut |part| {
-                if let (Some(Some(place)), true) = (ids.next(), part.reached) {
-                    self.count_truth(*place, &part.truth, policy);
+                if let (Some(Some(point)), true) = (ids.next(), part.reached) {
+                    self.count_truth(*point, &part.truth, policy);
                 }
             });
         }
         match &policy.kind {
             PolicyKind::Transform(transform) if matches => {
-                let [input, output] = places.steps;
-                match asking.view.output {
-                    None => self.count_steps(&transform.input, input, Root::Input, &asking.view),
-                    Some(_) => self.count_steps(&transform.output, output, Root::Output, &asking.view),
+                let [input, output] = points.steps;
+                match evaluation.view.output {
+                    None => self.count_steps(&transform.input, input, Root::Input, &evaluation.view),
+                    Some(_) => self.count_steps(&transform.output, output, Root::Output, &evaluation.view),
                 }
             }
-            PolicyKind::Redact(redact) if matches => self.count_detections(redact, places, &asking.view),
-            _ => self.count(places.kind?, verdict_branch(asking)?)?,
+            PolicyKind::Redact(redact) if matches => self.count_detections(redact, points, &evaluation.view),
+            _ => self.count(points.kind?, verdict_branch(evaluation)?)?,
         }
         Some(())
     }
@@ -127,36 +127,36 @@ impl<'c> BranchCounter<'c> {
             return;
         };
         let mut value = before.clone();
-        for (place, step) in (start..).zip(steps) {
+        for (point, step) in (start..).zip(steps) {
             if apply_steps(std::slice::from_ref(step), view, view, &mut value) == Ok(true) {
-                self.count(place, BranchKind::Changed);
+                self.count(point, BranchKind::Changed);
             }
         }
     }
 
-    fn count_detections(&mut self, redact: &Redact, places: &PolicyPoints, view: &CallView<'_>) {
+    fn count_detections(&mut self, redact: &Redact, points: &PolicyPoints, view: &CallView<'_>) {
         let input = Some(view.input).filter(|_| redact.input);
         let output = view.output.filter(|_| redact.output);
         let error = view.error.filter(|_| redact.output);
-        for (finder, place) in &places.detectors {
+        for (finder, point) in &points.detectors {
             let in_value = |value: &crate::json::Value| finder.redact_value(&mut value.clone()) == Ok(true);
             if input.is_some_and(in_value)
                 || output.is_some_and(in_value)
                 || error.is_some_and(|error| finder.has_match(error))
             {
-                self.count(*place, BranchKind::Found);
+                self.count(*point, BranchKind::Found);
             }
         }
     }
 
     fn count_decision(&mut self, decision: &Decision<'_>) -> Option<()> {
         let reason = decision.reason();
-        if let Some(place) = self.points.unmatched {
+        if let Some(point) = self.points.unmatched {
             let stops = matches!(decision.effect(), Effect::Deny | Effect::Suspend);
             match reason.code.as_str() {
-                reason_code::UNMATCHED if stops => self.count(place, BranchKind::Applied),
+                reason_code::UNMATCHED if stops => self.count(point, BranchKind::Applied),
                 _ if decision.effect() <= Effect::Suspend && reason.policy.is_some() => {
-                    self.count(place, BranchKind::Lifted)
+                    self.count(point, BranchKind::Lifted)
                 }
                 _ => None,
             };
@@ -164,30 +164,30 @@ impl<'c> BranchCounter<'c> {
         self.count_kind(&reason.policy?, BranchKind::Reason)
     }
 
-    fn count_limit(&mut self, asked: &LimitChecked<'_>) -> Option<()> {
+    fn count_limit(&mut self, limit: &LimitChecked<'_>) -> Option<()> {
         self.count_kind(
-            &asked.policy.id,
-            if asked.is_enough { BranchKind::Enough } else { BranchKind::UsedUp },
+            &limit.policy.id,
+            if limit.is_enough { BranchKind::Enough } else { BranchKind::UsedUp },
         )
     }
 
-    fn count_budget(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
-        let bounds = matches!(asking.policy.kind, PolicyKind::Budget(_)) && asking.matches();
-        self.count(self.policy_points(&asking.policy.id).filter(|_| bounds)?.policy, BranchKind::Matched)
+    fn count_budget(&mut self, evaluation: &PolicyEvaluated<'_>) -> Option<()> {
+        let bounds = matches!(evaluation.policy.kind, PolicyKind::Budget(_)) && evaluation.matches();
+        self.count(self.policy_points(&evaluation.policy.id).filter(|_| bounds)?.policy, BranchKind::Matched)
     }
 
-    fn count_error(&mut self, asked: &ErrorMatched<'_>) -> Option<()> {
-        let places = self.policy_points(&asked.policy.id)?;
-        let on = match &asked.policy.kind {
+    fn count_error(&mut self, matched: &ErrorMatched<'_>) -> Option<()> {
+        let points = self.policy_points(&matched.policy.id)?;
+        let on = match &matched.policy.kind {
             PolicyKind::Retry(retry) => &retry.on,
             PolicyKind::Recover(recover) => &recover.on,
             _ => return None,
         };
-        for (place, concerns) in (places.errors..).zip(on.matches_each(asked.error)) {
-            self.count(place, if concerns { BranchKind::True } else { BranchKind::False });
+        for (point, is_match) in (points.errors..).zip(on.matches_each(matched.error)) {
+            self.count(point, if is_match { BranchKind::True } else { BranchKind::False });
         }
-        let repeats = matches!(asked.policy.kind, PolicyKind::Retry(_)) && on.matches(asked.error);
-        self.count(places.kind.filter(|_| repeats)?, BranchKind::Repeated)
+        let repeats = matches!(matched.policy.kind, PolicyKind::Retry(_)) && on.matches(matched.error);
+        self.count(points.kind.filter(|_| repeats)?, BranchKind::Repeated)
     }
 
     fn count_outcome(&mut self, outcome: &Outcome) -> Option<()> {
@@ -215,9 +215,9 @@ impl<'c> BranchCounter<'c> {
 }
 
 /// The branch of its kind that the evaluation of a policy takes.
-fn verdict_branch(asking: &PolicyEvaluated<'_>) -> Option<BranchKind> {
-    match (&asking.policy.kind, asking.verdict?) {
-        (PolicyKind::Validate(_), _) if asking.problem.is_some() => Some(BranchKind::Misfits),
+fn verdict_branch(evaluation: &PolicyEvaluated<'_>) -> Option<BranchKind> {
+    match (&evaluation.policy.kind, evaluation.verdict?) {
+        (PolicyKind::Validate(_), _) if evaluation.problem.is_some() => Some(BranchKind::Misfits),
         (PolicyKind::Validate(_), _) => Some(BranchKind::Fits),
         (PolicyKind::RateLimit(_), Verdict::Deny | Verdict::Halt) => Some(BranchKind::UsedUp),
         (PolicyKind::Recover(_), _) => Some(BranchKind::Recovered),

@@ -183,7 +183,7 @@ impl Coverage {
                 })
             })
             .collect();
-        let unmatched = self.points.unmatched.map_or(0..0, |place| place..place + 1);
+        let unmatched = self.points.unmatched.map_or(0..0, |index| index..index + 1);
         let mut defaults = self.covered_points(unmatched, sources);
         defaults.retain(|default| default.place.file == file);
         let not_counted = written().filter_map(|written| {
@@ -207,13 +207,13 @@ impl Coverage {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.points.all.iter().zip(counts.branches.iter().zip(&counts.undecided));
         let mut found: Vec<_> = all.skip(range.start).take(range.len()).collect();
-        found.sort_by_key(|(place, _)| (place.what != "policy", place.span.start));
-        let covered = found.into_iter().filter_map(|(place, (times, undecided))| {
-            let sides = place.branches.iter().zip(times);
+        found.sort_by_key(|(point, _)| (point.what != "policy", point.span.start));
+        let covered = found.into_iter().filter_map(|(point, (times, undecided))| {
+            let sides = point.branches.iter().zip(times);
             Some(CoveredPoint {
-                what: place.what,
-                text: span_text(place.span, sources),
-                place: sources.locate(place.span)?,
+                what: point.what,
+                text: span_text(point.span, sources),
+                place: sources.locate(point.span)?,
                 undecided: *undecided,
                 sides: sides.map(|(side, times)| CoveredBranch { side: *side, times: *times }).collect(),
             })
@@ -233,9 +233,9 @@ fn span_text(span: Span, sources: &SourceMap) -> String {
 }
 
 /// The numbers of covered branches and of all branches.
-fn count_branches<'p>(places: impl Iterator<Item = &'p CoveredPoint>) -> [usize; 2] {
-    places
-        .flat_map(|place| &place.sides)
+fn count_branches<'p>(points: impl Iterator<Item = &'p CoveredPoint>) -> [usize; 2] {
+    points
+        .flat_map(|point| &point.sides)
         .fold([0, 0], |[covered, total], side| [covered + usize::from(side.times > 0), total + 1])
 }
 

@@ -63,30 +63,30 @@ pub enum GenerateError {
 /// Returns an error if there are no calls, if redacted values can't be searched for, or if the generated tests are invalid or fail.
 pub fn generate(
     records: Vec<CallRecord>,
-    chains: &Arc<CompiledPolicies>,
+    policies: &Arc<CompiledPolicies>,
     origin: RecordingSource<'_>,
 ) -> Result<GeneratedTests, GenerateError> {
     if records.is_empty() {
         return Err(GenerateError::NoCalls);
     }
     let calls = records.len();
-    let (hidden, redacted_by) = record_redaction::redact_records(records.clone(), chains)?;
+    let (hidden, redacted_by) = record_redaction::redact_records(records.clone(), policies)?;
     let tools = origin.tools.map_or(&[][..], |(_, tools)| tools);
     let sessions: Vec<GeneratedSession> = group_by_session(&records)
         .iter()
-        .map(|places| {
-            let rounds_of = select_rounds(places, &hidden);
-            let came = run_recorded(chains, tools, &rounds_of);
+        .map(|indices| {
+            let rounds = select_rounds(indices, &hidden);
+            let results = run_recorded(policies, tools, &rounds);
             let before = match redacted_by.is_empty() {
                 true => Vec::new(),
-                false => run_recorded(chains, tools, &select_rounds(places, &records)),
+                false => run_recorded(policies, tools, &select_rounds(indices, &records)),
             };
-            let name = rounds_of.iter().flatten().next().and_then(|record| record.session.clone());
-            GeneratedSession { name, rounds: rounds_of, results: came, unredacted_results: before }
+            let name = rounds.iter().flatten().next().and_then(|record| record.session.clone());
+            GeneratedSession { name, rounds, results, unredacted_results: before }
         })
         .collect();
     let text = write_test_file(&sessions, &origin, &redacted_by);
-    let report = run_generated(&text, chains, tools)?;
+    let report = run_generated(&text, policies, tools)?;
     match report.passed() {
         true => Ok(GeneratedTests { text, cases: sessions.len(), calls, redacted_by }),
         false => Err(GenerateError::Unstable(super::render::text(&report, false))),
@@ -98,41 +98,41 @@ pub fn generate(
 fn group_by_session(records: &[CallRecord]) -> Vec<Vec<Vec<usize>>> {
     let mut known: HashMap<&Option<String>, usize> = HashMap::new();
     let mut sessions: Vec<Vec<Vec<usize>>> = Vec::new();
-    for (place, record) in records.iter().enumerate() {
+    for (index, record) in records.iter().enumerate() {
         let session = *known.entry(&record.session).or_insert(sessions.len());
         if session == sessions.len() {
             sessions.push(Vec::new());
         }
         let Some(rounds) = sessions.get_mut(session) else { continue };
-        let of_round = |place: &usize| records.get(*place).and_then(|record| record.round.as_ref());
+        let of_round = |index: &usize| records.get(*index).and_then(|record| record.round.as_ref());
         let same = |round: &&mut Vec<usize>| {
             record.round.is_some() && round.last().and_then(of_round) == record.round.as_ref()
         };
         match rounds.last_mut().filter(same) {
-            Some(round) => round.push(place),
-            None => rounds.push(vec![place]),
+            Some(round) => round.push(index),
+            None => rounds.push(vec![index]),
         }
     }
     sessions
 }
 
-fn select_rounds(places: &[Vec<usize>], records: &[CallRecord]) -> RecordedRounds {
+fn select_rounds(rounds: &[Vec<usize>], records: &[CallRecord]) -> RecordedRounds {
     let records =
-        |round: &Vec<usize>| round.iter().filter_map(|place| records.get(*place)).cloned().collect();
-    places.iter().map(records).collect()
+        |round: &Vec<usize>| round.iter().filter_map(|index| records.get(*index)).cloned().collect();
+    rounds.iter().map(records).collect()
 }
 
 /// Runs the generated file.
 fn run_generated(
     text: &str,
-    chains: &Arc<CompiledPolicies>,
+    policies: &Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
 ) -> Result<SuiteReport, GenerateError> {
     // The file of the tools, beside the tests, need not exist yet.
     let without_tools: String =
         text.lines().filter(|line| !line.starts_with("tools: ")).map(|line| format!("{line}\n")).collect();
     let mut loaded = load_texts([("generated.test.yaml", without_tools)]);
-    loaded.check_against(chains);
+    loaded.check_against(policies);
     if loaded.diagnostics.has_errors() {
         return Err(GenerateError::InvalidTestFile(render::text(
             &loaded.diagnostics,
@@ -143,5 +143,5 @@ fn run_generated(
     for file in &mut loaded.suite.files {
         file.tools = Arc::new(tools.to_vec());
     }
-    Ok(loaded.suite.run(chains))
+    Ok(loaded.suite.run(policies))
 }

@@ -31,9 +31,9 @@ pub(super) struct RedactedSecrets {
 /// apply to the name of a session.
 pub(super) fn redact_records(
     records: Vec<CallRecord>,
-    chains: &CompiledPolicies,
+    policies: &CompiledPolicies,
 ) -> Result<(Vec<CallRecord>, Vec<String>), GenerateError> {
-    let redactions: Vec<(&Policy, &Redact)> = chains
+    let redactions: Vec<(&Policy, &Redact)> = policies
         .policies()
         .iter()
         .filter(|policy| policy.mode == Mode::Enforce)
@@ -125,18 +125,18 @@ impl RedactedSecrets {
                 self.add_secret(differing_parts(&before, &after));
                 // Each of several secrets in one string may occur alone elsewhere.
                 for word in before.split(|c: char| c.is_whitespace() || ",;\"'()<>".contains(c)) {
-                    let shown = redact.redactor.redact_text(word);
-                    if shown != word {
-                        self.add_secret((word.to_owned(), shown.into_owned()));
+                    let redacted = redact.redactor.redact_text(word);
+                    if redacted != word {
+                        self.add_secret((word.to_owned(), redacted.into_owned()));
                     }
                 }
             }
         }
     }
 
-    fn add_secret(&mut self, (secret, shown): (String, String)) {
+    fn add_secret(&mut self, (secret, redacted): (String, String)) {
         if secret.chars().count() >= MIN_SECRET_LENGTH {
-            self.replacements.insert(secret, shown);
+            self.replacements.insert(secret, redacted);
         }
     }
 
@@ -154,14 +154,14 @@ impl RedactedSecrets {
     fn replace(&self, patterns: &[Regex], text: &mut String) {
         for pattern in patterns {
             if pattern.is_match(text) {
-                let shown = |found: &regex::Captures<'_>| {
+                let replacement = |found: &regex::Captures<'_>| {
                     found
                         .get(0)
                         .and_then(|found| self.replacements.get(found.as_str()))
                         .cloned()
                         .unwrap_or_default()
                 };
-                *text = pattern.replace_all(text, shown).into_owned();
+                *text = pattern.replace_all(text, replacement).into_owned();
             }
         }
     }
@@ -240,8 +240,8 @@ mod tests {
             ("aa", "aaa", ("", "a")),
             ("", "[x]", ("", "[x]")),
         ] {
-            let (secret, shown) = differing_parts(before, after);
-            assert_eq!((secret.as_str(), shown.as_str()), expected, "{before} {after}");
+            let (secret, redacted) = differing_parts(before, after);
+            assert_eq!((secret.as_str(), redacted.as_str()), expected, "{before} {after}");
         }
     }
 }

@@ -25,14 +25,14 @@ pub(super) type RecordedRounds = Vec<Vec<CallRecord>>;
 
 /// The outcomes of a session's calls, in order. The calls are numbered as in a test without ids.
 pub(super) fn run_recorded(
-    chains: &Arc<CompiledPolicies>,
+    policies: &Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
     rounds: &RecordedRounds,
 ) -> Vec<RecordedCallResult> {
     let clock = ManualClock::new(DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH));
-    let engine = test_engine(Arc::clone(chains), tools, &clock).build();
+    let engine = test_engine(Arc::clone(policies), tools, &clock).build();
     let mut session = engine.session();
-    let mut came = Vec::new();
+    let mut results = Vec::new();
     let mut number = 0;
     for round in rounds {
         let steps: Vec<CallStep> = round
@@ -50,12 +50,12 @@ pub(super) fn run_recorded(
                 clock.block_on(session.execute_round(calls, &tools))
             }
         };
-        came.extend(steps.iter().zip(outcomes).map(|(step, outcome)| {
+        results.extend(steps.iter().zip(outcomes).map(|(step, outcome)| {
             let runs = tools.runs(&step.call.id);
             RecordedCallResult { outcome, runs }
         }));
     }
-    came
+    results
 }
 
 fn to_step(record: &CallRecord, number: usize) -> CallStep {

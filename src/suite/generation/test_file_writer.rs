@@ -55,8 +55,8 @@ pub(super) fn write_test_file(
     }
     page.extend([String::new(), "cases:".to_owned()]);
     let mut names = BTreeSet::new();
-    for (place, session) in sessions.iter().enumerate() {
-        if place > 0 {
+    for (index, session) in sessions.iter().enumerate() {
+        if index > 0 {
             page.push(String::new());
         }
         let name = unique_name(session, sessions.len(), &mut names);
@@ -82,7 +82,7 @@ fn common_context<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
 }
 
 /// A case name that is not taken.
-fn unique_name(session: &GeneratedSession, sessions: usize, taken: &mut BTreeSet<String>) -> String {
+fn unique_name(session: &GeneratedSession, sessions: usize, used_names: &mut BTreeSet<String>) -> String {
     let name = match &session.name {
         Some(name) if name.trim().is_empty() => "session without a name".to_owned(),
         Some(name) => format!("session {name}"),
@@ -91,7 +91,7 @@ fn unique_name(session: &GeneratedSession, sessions: usize, taken: &mut BTreeSet
     };
     let mut free = name.clone();
     let mut number = 1;
-    while !taken.insert(free.clone()) {
+    while !used_names.insert(free.clone()) {
         number += 1;
         free = format!("{name} ({number})");
     }
@@ -107,8 +107,8 @@ fn write_case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String
     }
     let calls: Vec<GeneratedCall<'_>> = (1..)
         .zip(&session.results)
-        .map(|(number, came)| GeneratedCall {
-            result: came,
+        .map(|(number, result)| GeneratedCall {
+            result,
             unredacted_result: session.unredacted_results.get(number - 1),
             shared_context: &shared,
         })

@@ -105,7 +105,7 @@ fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
             .get(entry.key_span.end..inner.span.start)
             .and_then(|gap| gap.find(':'));
         let Some(colon) = behind_colon else { return };
-        let at = |place: usize| Span { start: place, end: place, ..inner.span };
+        let at = |offset: usize| Span { start: offset, end: offset, ..inner.span };
         let open = Edit { span: at(entry.key_span.end + colon + 1), replacement: " [".to_owned() };
         vec![key, open, Edit { span: at(inner.span.end), replacement: " ]".to_owned() }]
     } else {

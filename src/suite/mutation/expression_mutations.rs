@@ -35,9 +35,9 @@ pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, finder: &mut
     let found: Vec<(usize, &str, &str)> = find_operators(inside);
     for (at, operator, other) in found {
         let start = node.span.start + quotes + at;
-        let place = Span { start, end: start + operator.len(), ..node.span };
+        let span = Span { start, end: start + operator.len(), ..node.span };
         let case = format!("a case whose result depends on this `{operator}`");
-        finder.replace(mutation, place, other, case);
+        finder.replace(mutation, span, other, case);
     }
 }
 

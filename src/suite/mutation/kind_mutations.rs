@@ -139,10 +139,10 @@ fn replace_keyword(entry: &MappingEntry, words: &[&str], finder: &mut MutantGene
 fn remove_key(entries: &[MappingEntry], index: usize, finder: &mut MutantGenerator<'_>) {
     let Some(entry) = entries.get(index) else { return };
     let Some(edit) = entry_removal(finder.file_text(entry.key_span), entries, index) else { return };
-    let place = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
+    let span = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),
         _ => "a case with two calls that differ only in this key, and must not share a count, a cache entry or a fact".to_owned(),
     };
-    finder.remove(KEY_REMOVED, place, edit, case);
+    finder.remove(KEY_REMOVED, span, edit, case);
 }

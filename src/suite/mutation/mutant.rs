@@ -24,8 +24,8 @@ pub(super) struct Mutant {
 impl Mutant {
     /// The text of the changed file. Returns `None` if the edits do not apply to it.
     pub(super) fn apply(&self, sources: &SourceMap) -> Option<String> {
-        let (text, made) = Fix::apply([&self.fix], sources, self.span.source)?;
-        (made == 1).then_some(text)
+        let (text, applied) = Fix::apply([&self.fix], sources, self.span.source)?;
+        (applied == 1).then_some(text)
     }
 
     /// The changed line, before and after; no line after if nothing is left of it.
@@ -61,9 +61,9 @@ fn truncate_around(line: &str, column: usize) -> String {
         return line.to_owned();
     }
     let first = column.saturating_sub(MAX_LINE / 2).min(length - MAX_LINE);
-    let shown: String = line.chars().skip(first).take(MAX_LINE).collect();
+    let visible: String = line.chars().skip(first).take(MAX_LINE).collect();
     let dots = |cut| if cut { "…" } else { "" };
-    format!("{}{}{}", dots(first > 0), shown.trim(), dots(first + MAX_LINE < length))
+    format!("{}{}{}", dots(first > 0), visible.trim(), dots(first + MAX_LINE < length))
 }
 
 /// The edit that removes one item of a list. Returns `None` if it is the only item, or if an anchor would be removed with it.

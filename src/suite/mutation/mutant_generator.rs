@@ -139,42 +139,42 @@ impl MutantGenerator<'_> {
     pub(super) fn replace(
         &mut self,
         mutation: Mutation,
-        place: Span,
+        span: Span,
         text: impl Into<String>,
         noticed_by: impl Into<String>,
     ) {
-        let edits = vec![Edit { span: place, replacement: text.into() }];
-        self.edit(mutation, place, edits, noticed_by);
+        let edits = vec![Edit { span, replacement: text.into() }];
+        self.edit(mutation, span, edits, noticed_by);
     }
 
     /// Adds a change of several edits in one line.
     pub(super) fn edit(
         &mut self,
         mutation: Mutation,
-        place: Span,
+        span: Span,
         edits: Vec<Edit>,
         noticed_by: impl Into<String>,
     ) {
-        self.add(mutation, place, edits, false, noticed_by.into());
+        self.add(mutation, span, edits, false, noticed_by.into());
     }
 
     /// Adds a change that removes text, for which the edit itself need not be displayed.
     pub(super) fn remove(
         &mut self,
         mutation: Mutation,
-        place: Span,
+        span: Span,
         edit: Edit,
         noticed_by: impl Into<String>,
     ) {
         let across_lines = edit.replacement.is_empty() && self.span_text(edit.span).contains('\n');
         let is_removal = across_lines || mutation == POLICY_REMOVED;
-        self.add(mutation, place, vec![edit], is_removal, noticed_by.into());
+        self.add(mutation, span, vec![edit], is_removal, noticed_by.into());
     }
 
     fn add(
         &mut self,
         mutation: Mutation,
-        place: Span,
+        span: Span,
         edits: Vec<Edit>,
         is_removal: bool,
         noticed_by: String,
@@ -183,7 +183,7 @@ impl MutantGenerator<'_> {
             mutation,
             policy: self.policy.clone(),
             policy_span: self.policy_span,
-            span: place,
+            span,
             fix: Fix { title: mutation.doc.to_owned(), edits },
             is_removal,
             noticed_by,

@@ -49,18 +49,18 @@ impl<'a> MutantRunner<'a> {
         };
         let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
         let nothing = || SuiteReport { files: Vec::new(), revision: String::new() };
-        let chains = policy::build_replacements(texts.clone(), &built.sources)
+        let policies = policy::build_replacements(texts.clone(), &built.sources)
             .policies
             .map(Arc::new)
             .ok_or_else(nothing)?;
-        let report = suite.run(&chains);
+        let report = suite.run(&policies);
         if !report.passed() {
             return Err(report);
         }
-        let mut concerned: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut cases_by_policy: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, case) in report.cases().enumerate() {
             for id in case.calls.iter().flat_map(|call| call.policies.iter().chain(&call.policy)) {
-                let cases = concerned.entry(id.clone()).or_default();
+                let cases = cases_by_policy.entry(id.clone()).or_default();
                 if cases.last() != Some(&index) {
                     cases.push(index);
                 }
@@ -72,7 +72,7 @@ impl<'a> MutantRunner<'a> {
             texts,
             revision: report.revision,
             cases: cases.collect(),
-            cases_by_policy: Mutex::new(concerned),
+            cases_by_policy: Mutex::new(cases_by_policy),
         })
     }
 
@@ -101,8 +101,8 @@ impl<'a> MutantRunner<'a> {
             }
             drop(send);
             for (count, (index, verdict)) in receive.into_iter().enumerate() {
-                if let Some(place) = verdicts.get_mut(index) {
-                    *place = verdict;
+                if let Some(slot) = verdicts.get_mut(index) {
+                    *slot = verdict;
                 }
                 seen(count + 1, changes.len());
             }
@@ -117,28 +117,28 @@ impl<'a> MutantRunner<'a> {
             let text = if Some(*file) == name { changed.as_str() } else { text };
             (*file, text)
         });
-        let Some(chains) = policy::build_replacements(texts, self.sources).policies.map(Arc::new) else {
+        let Some(policies) = policy::build_replacements(texts, self.sources).policies.map(Arc::new) else {
             return MutantVerdict::Invalid;
         };
-        if chains.revision() == self.revision {
+        if policies.revision() == self.revision {
             return MutantVerdict::Equivalent;
         }
-        if self.is_noticed(change, &chains) { MutantVerdict::Noticed } else { MutantVerdict::Survived }
+        if self.is_noticed(change, &policies) { MutantVerdict::Noticed } else { MutantVerdict::Survived }
     }
 
     /// Whether a case fails. The cases in which the policy takes part run first.
-    fn is_noticed(&self, change: &Mutant, chains: &Arc<CompiledPolicies>) -> bool {
+    fn is_noticed(&self, change: &Mutant, policies: &Arc<CompiledPolicies>) -> bool {
         let first = self.with_policy_cases(change, |cases| cases.to_vec()).unwrap_or_default();
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
         let noticing = first.iter().copied().chain(others).find(|index| {
             self.cases.get(*index).is_some_and(|(file, case)| {
-                !case_passes(Arc::clone(chains), Arc::clone(&file.tools), case, MUTANT_TIME_LIMIT)
+                !case_passes(Arc::clone(policies), Arc::clone(&file.tools), case, MUTANT_TIME_LIMIT)
             })
         });
         if let Some(case) = noticing {
             self.with_policy_cases(change, |cases| {
-                if let Some(place) = cases.iter().position(|index| *index == case) {
-                    cases.get_mut(..=place).unwrap_or_default().rotate_right(1);
+                if let Some(position) = cases.iter().position(|index| *index == case) {
+                    cases.get_mut(..=position).unwrap_or_default().rotate_right(1);
                 }
             });
         }
@@ -146,7 +146,7 @@ impl<'a> MutantRunner<'a> {
     }
 
     fn with_policy_cases<T>(&self, change: &Mutant, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
-        let mut concerned = self.cases_by_policy.lock().unwrap_or_else(PoisonError::into_inner);
-        concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
+        let mut cases_by_policy = self.cases_by_policy.lock().unwrap_or_else(PoisonError::into_inner);
+        cases_by_policy.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
     }
 }

@@ -51,10 +51,10 @@ fn mutate_patterns(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
 /// Removes each star of a glob.
 fn remove_stars(pattern: &YamlNode, text: &str, finder: &mut MutantGenerator<'_>) {
     for (at, _) in text.match_indices('*') {
-        if let Some(place) = exact_span_in(finder.sources, pattern, at..at + 1) {
+        if let Some(span) = exact_span_in(finder.sources, pattern, at..at + 1) {
             finder.replace(
                 PATTERN,
-                place,
+                span,
                 "",
                 format!("a case with a call whose name matches `{text}` and is longer"),
             );
@@ -75,10 +75,10 @@ pub(super) fn remove_anchors(node: &YamlNode, mutation: Mutation, finder: &mut M
     let first = text.get(start..).is_some_and(|rest| rest.starts_with('^')).then_some((start, "before"));
     let last = (regex.ends_with('$') && !regex.ends_with("\\$")).then(|| (before + regex.len() - 1, "after"));
     for (at, side) in [first, last].into_iter().flatten() {
-        if let Some(place) = exact_span_in(finder.sources, node, at..at + 1) {
+        if let Some(span) = exact_span_in(finder.sources, node, at..at + 1) {
             let case =
                 format!("a case with a string that matches except for extra characters {side} the match");
-            finder.replace(mutation, place, "", case);
+            finder.replace(mutation, span, "", case);
         }
     }
 }

@@ -27,8 +27,8 @@ pub fn text(mutated: &MutationReport, colour: bool) -> String {
     accepted.into_iter().for_each(|survivor| page.accepted(survivor));
     for unused in &mutated.unused {
         let mark = page.paint(YELLOW, "!");
-        let place = format!("{}:{}:{}", escape_invisible(&unused.file), unused.line, unused.column);
-        page.line(&format!("{mark} {place}: {}", escape_invisible(&unused.message)));
+        let location = format!("{}:{}:{}", escape_invisible(&unused.file), unused.line, unused.column);
+        page.line(&format!("{mark} {location}: {}", escape_invisible(&unused.message)));
     }
     page.text
 }
@@ -38,9 +38,9 @@ pub fn summary(mutated: &MutationReport) -> String {
     let changes =
         if mutated.changes == 1 { "1 change".to_owned() } else { format!("{} changes", mutated.changes) };
     let mut text = format!("{changes}: {} noticed, {} survived", mutated.noticed, mutated.survived);
-    for (count, what) in [(mutated.accepted, "accepted"), (mutated.invalid, "not compiled")] {
+    for (count, label) in [(mutated.accepted, "accepted"), (mutated.invalid, "not compiled")] {
         if count > 0 {
-            let _ = write!(text, ", {count} {what}");
+            let _ = write!(text, ", {count} {label}");
         }
     }
     text
@@ -74,15 +74,15 @@ impl SurvivorWriter {
     }
 
     fn place(&self, survivor: &Survivor) -> String {
-        let place = format!("{}:{}:{}", escape_invisible(&survivor.file), survivor.line, survivor.column);
+        let location = format!("{}:{}:{}", escape_invisible(&survivor.file), survivor.line, survivor.column);
         let policy = survivor.policy.as_deref().map_or_else(|| "defaults".to_owned(), escape_invisible);
-        format!("{place}: {}: {}", self.paint(BOLD, &policy), survivor.mutation)
+        format!("{location}: {}: {}", self.paint(BOLD, &policy), survivor.mutation)
     }
 
     fn survivor(&mut self, survivor: &Survivor) {
         let mark = self.paint(RED, "✗");
-        let place = self.place(survivor);
-        self.line(&format!("{mark} {place}: {}", survivor.change));
+        let location = self.place(survivor);
+        self.line(&format!("{mark} {location}: {}", survivor.change));
         let before = self.paint(RED, &format!("-  {}", escape_invisible(&survivor.before)));
         self.line(&format!("    {before}"));
         if let Some(after) = &survivor.after {
@@ -97,7 +97,7 @@ impl SurvivorWriter {
     fn accepted(&mut self, survivor: &Survivor) {
         let mark = self.paint(DIM, "·");
         let reason = survivor.accepted.as_deref().unwrap_or_default();
-        let place = self.place(survivor);
-        self.line(&format!("{mark} {place}: accepted because {}", escape_invisible(reason)));
+        let location = self.place(survivor);
+        self.line(&format!("{mark} {location}: accepted because {}", escape_invisible(reason)));
     }
 }

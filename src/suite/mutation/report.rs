@@ -74,8 +74,8 @@ impl MutationReport {
 
 impl CommentProblem {
     pub(super) fn new(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
-        let place = built.sources.locate(span)?;
-        Some(Self { file: place.file, line: place.line, column: place.column, message })
+        let location = built.sources.locate(span)?;
+        Some(Self { file: location.file, line: location.line, column: location.column, message })
     }
 }
 
@@ -105,12 +105,12 @@ pub(super) fn build_report(
 }
 
 fn build_survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String>) -> Option<Survivor> {
-    let place = built.sources.locate(change.span)?;
+    let location = built.sources.locate(change.span)?;
     let (before, after) = change.lines_before_and_after(&built.sources)?;
     Some(Survivor {
-        file: place.file,
-        line: place.line,
-        column: place.column,
+        file: location.file,
+        line: location.line,
+        column: location.column,
         policy: change.policy.clone(),
         mutation: change.mutation.name,
         change: change.mutation.doc,

@@ -41,13 +41,13 @@ pub fn percent(percent: f64) -> String {
 
 /// One workflow command for each coverage point with a missing branch, which GitHub shows as an annotation in a pull request.
 pub fn coverage_annotations(report: &CoverageReport) -> String {
-    let command = |place: &CoveredPoint| {
-        let missing = place.missing()?;
+    let command = |point: &CoveredPoint| {
+        let missing = point.missing()?;
         Some(render::annotation(
             "warning",
-            Some(&place.place),
+            Some(&point.place),
             "not covered by tests",
-            &format!("{}: {missing}", truncated(&place.text)),
+            &format!("{}: {missing}", truncated(&point.text)),
         ))
     };
     report.points().filter_map(command).collect()
@@ -79,17 +79,17 @@ impl CoverageWriter {
     }
 
     /// The coverage points with missing branches, below their owner; empty if there are none.
-    fn missing_branches(&self, owner: &str, places: &[CoveredPoint]) -> String {
-        let rows = places.iter().filter_map(|place| {
-            let Location { file, line, column, .. } = &place.place;
-            let open = match place.undecided {
+    fn missing_branches(&self, owner: &str, points: &[CoveredPoint]) -> String {
+        let rows = points.iter().filter_map(|point| {
+            let Location { file, line, column, .. } = &point.place;
+            let open = match point.undecided {
                 0 => String::new(),
                 times => format!(" (undecided {times}×)"),
             };
-            let missing = place.missing()?;
+            let missing = point.missing()?;
             Some([
                 format!("{}:{line}:{column}", escape_invisible(file)),
-                truncated(&place.text),
+                truncated(&point.text),
                 missing,
                 open,
             ])

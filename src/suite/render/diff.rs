@@ -34,9 +34,9 @@ pub(super) struct DiffLine {
 }
 
 /// The lines of the differences and of their context.
-pub(super) fn diff(expected: &Value, came: &Value) -> Vec<DiffLine> {
+pub(super) fn diff(expected: &Value, actual: &Value) -> Vec<DiffLine> {
     let mut page = DiffWriter { lines: Vec::new() };
-    page.compare("", expected, came, 0);
+    page.compare("", expected, actual, 0);
     let lines = page.lines.len();
     if lines > MAX_LINES {
         page.lines.truncate(MAX_LINES);
@@ -51,20 +51,20 @@ pub(super) fn format_short(value: &Value) -> String {
 }
 
 /// Two strings, truncated if long so that both show their first difference.
-pub(super) fn truncate_pair(expected: &str, came: &str) -> (String, String) {
-    let same = expected.chars().zip(came.chars()).take_while(|(one, other)| one == other).count();
-    let is_long = expected.chars().count().max(came.chars().count()) > MAX_VALUE;
+pub(super) fn truncate_pair(expected: &str, actual: &str) -> (String, String) {
+    let same = expected.chars().zip(actual.chars()).take_while(|(one, other)| one == other).count();
+    let is_long = expected.chars().count().max(actual.chars().count()) > MAX_VALUE;
     let from = if is_long { same.saturating_sub(CONTEXT_BEFORE) } else { 0 };
-    (truncate_from(expected, from), truncate_from(came, from))
+    (truncate_from(expected, from), truncate_from(actual, from))
 }
 
 fn truncate_from(text: &str, from: usize) -> String {
     let length = text.chars().count();
-    let shown: String = text.chars().skip(from).take(MAX_VALUE).collect();
+    let visible: String = text.chars().skip(from).take(MAX_VALUE).collect();
     let before = if from > 0 { "…" } else { "" };
     match from.saturating_add(MAX_VALUE).cmp(&length) {
-        Ordering::Less => format!("{before}{shown}… ({length} characters)"),
-        _ => format!("{before}{shown}"),
+        Ordering::Less => format!("{before}{visible}… ({length} characters)"),
+        _ => format!("{before}{visible}"),
     }
 }
 
@@ -85,42 +85,42 @@ impl DiffWriter {
     }
 
     /// Compares two values. `key`: the prefix of the value's line.
-    fn compare(&mut self, key: &str, expected: &Value, came: &Value, indent: usize) {
+    fn compare(&mut self, key: &str, expected: &Value, actual: &Value, indent: usize) {
         // More would not help the reader; it also bounds the recursion.
         if self.lines.len() > MAX_LINES || indent > 2 * json::MAX_DEPTH {
             return self.push(DiffSide::Note, indent, "…".to_owned());
         }
-        match (expected, came) {
-            _ if expected == came => {
-                self.push(DiffSide::Both, indent, format!("{key}{}", format_short(came)))
+        match (expected, actual) {
+            _ if expected == actual => {
+                self.push(DiffSide::Both, indent, format!("{key}{}", format_short(actual)))
             }
-            (Value::Object(expected), Value::Object(came)) => {
+            (Value::Object(expected), Value::Object(actual)) => {
                 self.push(DiffSide::Both, indent, format!("{key}{{"));
-                self.compare_members(expected, came, indent + 2);
+                self.compare_members(expected, actual, indent + 2);
                 self.push(DiffSide::Both, indent, "}".to_owned());
             }
-            (Value::Array(expected), Value::Array(came)) => {
+            (Value::Array(expected), Value::Array(actual)) => {
                 self.push(DiffSide::Both, indent, format!("{key}["));
                 self.compare_pairs(
                     indent + 2,
-                    align(expected, came).into_iter().map(|pair| (String::new(), pair)),
+                    align(expected, actual).into_iter().map(|pair| (String::new(), pair)),
                 );
                 self.push(DiffSide::Both, indent, "]".to_owned());
             }
             _ => {
-                let (expected, came) = truncate_pair(&expected.to_string(), &came.to_string());
+                let (expected, actual) = truncate_pair(&expected.to_string(), &actual.to_string());
                 self.push(DiffSide::Expected, indent, format!("{key}{expected}"));
-                self.push(DiffSide::Actual, indent, format!("{key}{came}"));
+                self.push(DiffSide::Actual, indent, format!("{key}{actual}"));
             }
         }
     }
 
-    fn compare_members(&mut self, expected: &Map, came: &Map, indent: usize) {
-        let both = expected.iter().map(|(key, value)| match came.get(key) {
+    fn compare_members(&mut self, expected: &Map, actual: &Map, indent: usize) {
+        let both = expected.iter().map(|(key, value)| match actual.get(key) {
             Some(other) => (key, AlignedPair::Both(value, other)),
             None => (key, AlignedPair::Expected(value)),
         });
-        let added = came.iter().filter(|(key, _)| !expected.contains_key(*key));
+        let added = actual.iter().filter(|(key, _)| !expected.contains_key(*key));
         let all = both.chain(added.map(|(key, value)| (key, AlignedPair::Actual(value))));
         self.compare_pairs(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
     }
@@ -130,14 +130,14 @@ impl DiffWriter {
         let mut equal: Vec<(String, &Value)> = Vec::new();
         for (key, pair) in pairs {
             match pair {
-                AlignedPair::Both(expected, came) if expected == came => {
-                    equal.push((key, came));
+                AlignedPair::Both(expected, actual) if expected == actual => {
+                    equal.push((key, actual));
                     continue;
                 }
                 _ => self.push_equal(indent, &mut equal),
             }
             match pair {
-                AlignedPair::Both(expected, came) => self.compare(&key, expected, came, indent),
+                AlignedPair::Both(expected, actual) => self.compare(&key, expected, actual, indent),
                 AlignedPair::Expected(value) => {
                     self.push(DiffSide::Expected, indent, format!("{key}{}", format_short(value)))
                 }
@@ -161,12 +161,14 @@ impl DiffWriter {
 }
 
 /// Aligns the items of two lists, so that an added or removed item does not make all others differ.
-fn align<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<AlignedPair<'v>> {
+fn align<'v>(expected: &'v [Value], actual: &'v [Value]) -> Vec<AlignedPair<'v>> {
     let mut pairs = Vec::new();
     let (mut left, mut right) = (0, 0);
-    for (at, other) in common_subsequence(expected, came).into_iter().chain([(expected.len(), came.len())]) {
+    for (at, other) in
+        common_subsequence(expected, actual).into_iter().chain([(expected.len(), actual.len())])
+    {
         let ones = expected.get(left..at).unwrap_or_default();
-        let others = came.get(right..other).unwrap_or_default();
+        let others = actual.get(right..other).unwrap_or_default();
         for index in 0..ones.len().max(others.len()) {
             pairs.extend(match (ones.get(index), others.get(index)) {
                 (Some(one), Some(other)) => Some(AlignedPair::Both(one, other)),
@@ -174,18 +176,20 @@ fn align<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<AlignedPair<'v>> {
                 (None, other) => other.map(AlignedPair::Actual),
             });
         }
-        pairs.extend(expected.get(at).zip(came.get(other)).map(|(one, other)| AlignedPair::Both(one, other)));
+        pairs.extend(
+            expected.get(at).zip(actual.get(other)).map(|(one, other)| AlignedPair::Both(one, other)),
+        );
         (left, right) = (at.saturating_add(1), other.saturating_add(1));
     }
     pairs
 }
 
 /// The indices of a longest common subsequence of two lists.
-fn common_subsequence(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)> {
-    if expected.len().max(came.len()) > MAX_ALIGNED {
+fn common_subsequence(expected: &[Value], actual: &[Value]) -> Vec<(usize, usize)> {
+    if expected.len().max(actual.len()) > MAX_ALIGNED {
         return Vec::new();
     }
-    let [ones, others] = [expected, came].map(|items| items.iter().map(json::digest).collect::<Vec<_>>());
+    let [ones, others] = [expected, actual].map(|items| items.iter().map(json::digest).collect::<Vec<_>>());
     // For each pair of indices, the length of the longest common subsequence from there.
     let mut lengths = vec![vec![0_usize; others.len() + 1]; ones.len() + 1];
     let at = |lengths: &[Vec<usize>], left: usize, right: usize| {
@@ -197,15 +201,15 @@ fn common_subsequence(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)>
                 true => at(&lengths, left + 1, right + 1) + 1,
                 false => at(&lengths, left + 1, right).max(at(&lengths, left, right + 1)),
             };
-            if let Some(place) = lengths.get_mut(left).and_then(|row| row.get_mut(right)) {
-                *place = length;
+            if let Some(cell) = lengths.get_mut(left).and_then(|row| row.get_mut(right)) {
+                *cell = length;
             }
         }
     }
-    let (mut left, mut right, mut places) = (0, 0, Vec::new());
+    let (mut left, mut right, mut pairs) = (0, 0, Vec::new());
     while let (Some(one), Some(other)) = (ones.get(left), others.get(right)) {
         if one == other {
-            places.push((left, right));
+            pairs.push((left, right));
             (left, right) = (left + 1, right + 1);
         } else if at(&lengths, left + 1, right) >= at(&lengths, left, right + 1) {
             left += 1;
@@ -213,7 +217,7 @@ fn common_subsequence(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)>
             right += 1;
         }
     }
-    places
+    pairs
 }
 
 #[cfg(test)]
@@ -222,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(expected: &Value, came: &Value) -> String {
+    fn shown(expected: &Value, actual: &Value) -> String {
         let line = |line: &DiffLine| {
             let sign = match line.side {
                 DiffSide::Expected => '-',
@@ -231,15 +235,15 @@ mod tests {
             };
             format!("{sign}{:indent$}{}", "", line.text, indent = line.indent)
         };
-        diff(expected, came).iter().map(line).collect::<Vec<_>>().join("\n")
+        diff(expected, actual).iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn abbreviates_equal_members_and_aligns_differences() {
         let expected = json!({ "a": 1, "b": 2, "c": 3.0, "d": { "x": [1, 2] }, "gone": [], "z": 0 });
-        let came = json!({ "z": 0, "a": 1, "b": 2, "c": 3, "d": { "x": [1, 5] }, "new": null });
+        let actual = json!({ "z": 0, "a": 1, "b": 2, "c": 3, "d": { "x": [1, 5] }, "new": null });
         assert_eq!(
-            shown(&expected, &came),
+            shown(&expected, &actual),
             " {
    … 3 equal
    \"d\": {
@@ -259,19 +263,19 @@ mod tests {
     #[test]
     fn aligns_lists_around_an_added_item() {
         let expected = json!([{ "n": 1 }, { "n": 2 }, { "n": 3 }, { "n": 4 }]);
-        let came = json!([{ "n": 0 }, { "n": 1 }, { "n": 2 }, { "n": 4 }]);
+        let actual = json!([{ "n": 0 }, { "n": 1 }, { "n": 2 }, { "n": 4 }]);
         assert_eq!(
-            shown(&expected, &came),
+            shown(&expected, &actual),
             " [\n+  {\"n\":0}\n   {\"n\":1}\n   {\"n\":2}\n-  {\"n\":3}\n   {\"n\":4}\n ]"
         );
     }
 
     #[test]
     fn shows_the_first_difference_of_long_strings() {
-        let (expected, came) =
+        let (expected, actual) =
             truncate_pair(&format!("{}A", "x".repeat(500)), &format!("{}B{0}", "x".repeat(500)));
         assert_eq!(expected, format!("…{}A", "x".repeat(20)));
-        assert_eq!(came, format!("…{}B{}… (1001 characters)", "x".repeat(20), "x".repeat(79)));
+        assert_eq!(actual, format!("…{}B{}… (1001 characters)", "x".repeat(20), "x".repeat(79)));
         assert_eq!(truncate_pair("short", "shirt"), ("short".to_owned(), "shirt".to_owned()));
     }
 

@@ -23,8 +23,11 @@ pub fn junit(
     }
     for (diagnostics, sources) in problems {
         for diagnostic in diagnostics.iter().filter(|found| found.severity() == Severity::Error) {
-            let place = diagnostic.span.and_then(|span| sources.locate(span));
-            let file = place.map(|place| place.file).or_else(|| diagnostic.file.clone()).unwrap_or_default();
+            let location = diagnostic.span.and_then(|span| sources.locate(span));
+            let file = location
+                .map(|location| location.file)
+                .or_else(|| diagnostic.file.clone())
+                .unwrap_or_default();
             match suites.iter_mut().find(|suite| suite.file == file) {
                 Some(suite) => suite.add_problem(diagnostic, sources),
                 None => {
@@ -104,7 +107,7 @@ impl JunitSuite {
         one.push(diagnostic.clone());
         let text = render::text(&one, sources, false);
         let code = diagnostic.code;
-        let line = diagnostic.span.and_then(|span| sources.locate(span)).map(|place| place.line);
+        let line = diagnostic.span.and_then(|span| sources.locate(span)).map(|location| location.line);
         let name = format!("{} {}", code.id, code.name);
         let error = ("error", diagnostic.message.as_str(), code.id, text.trim_end());
         self.add_test(JunitTestName { name: &name, line, time: Duration::ZERO }, Some(error));
@@ -146,8 +149,8 @@ pub(super) fn failure_summary(failure: &Failure) -> String {
     match (failure.call, &failure.note) {
         (None, Some(note)) => escape_invisible(note),
         _ => {
-            let (expected, came) = super::text::expected_and_actual(failure);
-            format!("{}: expected {expected}, got {came}", failure.field)
+            let (expected, actual) = super::text::expected_and_actual(failure);
+            format!("{}: expected {expected}, got {actual}", failure.field)
         }
     }
 }

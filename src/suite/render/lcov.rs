@@ -37,13 +37,13 @@ fn write_record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
     let hit = functions.iter().filter(|(.., times)| *times > 0).count();
     writeln!(text, "FNF:{}\nFNH:{hit}", functions.len())?;
     let mut lines: BTreeMap<usize, Vec<&CoveredPoint>> = BTreeMap::new();
-    for place in file.points() {
-        lines.entry(place.place.line).or_default().push(place);
+    for point in file.points() {
+        lines.entry(point.place.line).or_default().push(point);
     }
-    for (line, places) in &lines {
-        let is_reached = times(places) > 0;
-        for (block, place) in places.iter().enumerate() {
-            for (branch, side) in place.sides.iter().enumerate() {
+    for (line, points) in &lines {
+        let is_reached = times(points) > 0;
+        for (block, point) in points.iter().enumerate() {
+            for (branch, side) in point.sides.iter().enumerate() {
                 // A dash: nothing on the line was evaluated.
                 let taken = if is_reached { side.times.to_string() } else { "-".to_owned() };
                 writeln!(text, "BRDA:{line},{block},{branch},{taken}")?;
@@ -51,15 +51,15 @@ fn write_record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
         }
     }
     writeln!(text, "BRF:{}\nBRH:{}", file.total, file.covered)?;
-    for (line, places) in &lines {
-        writeln!(text, "DA:{line},{}", times(places))?;
+    for (line, points) in &lines {
+        writeln!(text, "DA:{line},{}", times(points))?;
     }
-    let hit = lines.values().filter(|places| times(places) > 0).count();
+    let hit = lines.values().filter(|points| times(points) > 0).count();
     writeln!(text, "LF:{}\nLH:{hit}\nend_of_record", lines.len())
 }
 
 /// How often the most frequent point of a line was evaluated.
-fn times(places: &[&CoveredPoint]) -> u64 {
-    let of = |place: &CoveredPoint| place.sides.iter().fold(0u64, |sum, side| sum.saturating_add(side.times));
-    places.iter().map(|place| of(place)).max().unwrap_or(0)
+fn times(points: &[&CoveredPoint]) -> u64 {
+    let of = |point: &CoveredPoint| point.sides.iter().fold(0u64, |sum, side| sum.saturating_add(side.times));
+    points.iter().map(|point| of(point)).max().unwrap_or(0)
 }

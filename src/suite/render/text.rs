@@ -107,23 +107,25 @@ impl ReportWriter {
     }
 
     fn failure(&mut self, failure: &Failure, case: &CaseReport) {
-        let place = &failure.place;
-        let place = format!("{}:{}:{}", escape_invisible(&place.file), place.line, place.column);
+        let location = &failure.place;
+        let location = format!("{}:{}:{}", escape_invisible(&location.file), location.line, location.column);
         let call = failure.call.and_then(|number| Some((number, case.calls.get(number.checked_sub(1)?)?)));
-        let what = match call {
+        let subject = match call {
             Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, call_label(call)),
             None => failure.note.as_deref().map_or_else(String::new, escape_invisible),
         };
-        self.line(4, &format!("{}: {what}", self.paint(CYAN, &place)));
+        self.line(4, &format!("{}: {subject}", self.paint(CYAN, &location)));
         if call.is_none() {
             return;
         }
         if failure.differences.is_empty() {
-            let (expected, came) = diff::truncate_pair(&expected_text(failure), &actual_text(failure));
-            let (expected, came) =
-                (self.paint(GREEN, &escape_invisible(&expected)), self.paint(RED, &escape_invisible(&came)));
+            let (expected, actual) = diff::truncate_pair(&expected_text(failure), &actual_text(failure));
+            let (expected, actual) = (
+                self.paint(GREEN, &escape_invisible(&expected)),
+                self.paint(RED, &escape_invisible(&actual)),
+            );
             self.line(6, &format!("expected: {expected}"));
-            self.line(6, &format!("actual:   {came}"));
+            self.line(6, &format!("actual:   {actual}"));
         } else {
             let legend = format!("{}  {}", self.paint(GREEN, "- expected"), self.paint(RED, "+ actual"));
             self.line(6, &legend);
@@ -149,11 +151,11 @@ impl ReportWriter {
 
 /// The expected and the actual value, each on one line.
 pub(super) fn expected_and_actual(failure: &Failure) -> (String, String) {
-    let (expected, came) = match failure.differences.first() {
+    let (expected, actual) = match failure.differences.first() {
         Some(_) => (diff::format_short(&failure.expected), diff::format_short(&failure.actual)),
         None => diff::truncate_pair(&expected_text(failure), &actual_text(failure)),
     };
-    (escape_invisible(&expected), escape_invisible(&came))
+    (escape_invisible(&expected), escape_invisible(&actual))
 }
 
 fn expected_text(failure: &Failure) -> String {
@@ -184,8 +186,8 @@ fn actual_text(failure: &Failure) -> String {
 
 /// The call's tool, and the answer to its approval request.
 fn call_label(call: &CallReport) -> String {
-    let said = call.reply.as_ref().map_or_else(String::new, |reply| {
-        let said = match reply.said.as_str() {
+    let reply_note = call.reply.as_ref().map_or_else(String::new, |reply| {
+        let action = match reply.said.as_str() {
             "approve" => "approved",
             "deny" => "denied",
             "edit" => "approved with changes",
@@ -195,9 +197,9 @@ fn call_label(call: &CallReport) -> String {
         };
         let by = reply.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
         let counts = if reply.ignored.is_some() { ", which does not count" } else { "" };
-        format!(" ({said}{by}{counts})")
+        format!(" ({action}{by}{counts})")
     });
-    escape_invisible(&format!("{}{said}", call.tool))
+    escape_invisible(&format!("{}{reply_note}", call.tool))
 }
 
 /// A call's outcome and reason, on one line.

@@ -7,14 +7,14 @@ use callgate::path::{Path, PathStep};
 use callgate::safe_text::escape_controls;
 
 /// Applies the changes to the shown arguments.
-pub(super) fn apply_changes(shown: &Value, changes: &[String]) -> Result<Value, CommandError> {
-    let mut edited = shown.clone();
+pub(super) fn apply_changes(displayed: &Value, changes: &[String]) -> Result<Value, CommandError> {
+    let mut edited = displayed.clone();
     for change in changes {
         let (steps, value) = parse_change(change)?;
-        let place = resolve_path(&mut edited, &steps).ok_or_else(|| {
+        let target = resolve_path(&mut edited, &steps).ok_or_else(|| {
             CommandError::new(format!("`--set {}`: the arguments have no such path", escape_controls(change)))
         })?;
-        *place = value;
+        *target = value;
     }
     Ok(edited)
 }
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn applies_changes_and_rejects_invalid_paths() {
-        let shown = json!({ "note": "a", "items": [{ "n": 1 }, { "n": 2 }], "a=b": 1 });
+        let displayed = json!({ "note": "a", "items": [{ "n": 1 }, { "n": 2 }], "a=b": 1 });
         let set = |changes: &[&str]| {
             let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-            apply_changes(&shown, &changes).map_err(|stop| format!("{stop:?}"))
+            apply_changes(&displayed, &changes).map_err(|stop| format!("{stop:?}"))
         };
         assert_eq!(set(&["note=\"b\""]).unwrap()["note"], "b");
         assert_eq!(set(&["$.input.note=null"]).unwrap()["note"], Value::Null);
@@ -109,8 +109,8 @@ mod tests {
             ("items[5]=1", "no such path"),
             ("none.there=1", "no such path"),
         ] {
-            let said = set(&[change]).unwrap_err();
-            assert!(said.contains(problem), "{change}: {said}");
+            let error = set(&[change]).unwrap_err();
+            assert!(error.contains(problem), "{change}: {error}");
         }
     }
 }

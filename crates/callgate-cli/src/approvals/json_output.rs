@@ -25,9 +25,9 @@ pub(super) fn write_json(content: &Value, output: &mut Output) -> Result<(), App
 
 pub(super) fn request_json(item: &InboxItem) -> Value {
     let request = &item.request;
-    let answers = item.answers.iter().enumerate().map(|(place, said)| {
-        let ignored = item.ignored.iter().find(|ignored| ignored.index == place);
-        answer_json(said, ignored)
+    let answers = item.answers.iter().enumerate().map(|(index, answer)| {
+        let ignored = item.ignored.iter().find(|ignored| ignored.index == index);
+        answer_json(answer, ignored)
     });
     let asks = item.requirements.iter().map(|ask| {
         json!({
@@ -39,7 +39,7 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
     });
     let (stage, since, decision, why, outcome) = match &item.status {
         RequestStatus::Pending { .. } => ("waiting", None, None, None, None),
-        RequestStatus::Answered(standing) => ("answered", None, Some(decision_name(standing)), None, None),
+        RequestStatus::Answered(tally) => ("answered", None, Some(decision_name(tally)), None, None),
         RequestStatus::Expired { at } => ("lapsed", Some(at), None, None, None),
         RequestStatus::Invalid(error) => ("unproven", None, None, Some(error.to_string()), None),
         RequestStatus::Running { at } => ("running", Some(at), None, None, None),
@@ -70,8 +70,8 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
     })
 }
 
-fn decision_name(standing: &Tally) -> &'static str {
-    match standing {
+fn decision_name(tally: &Tally) -> &'static str {
+    match tally {
         Tally::Pending { .. } => "open",
         Tally::Approved { edited: None, .. } => "approved",
         Tally::Approved { .. } => "edited",
@@ -81,21 +81,21 @@ fn decision_name(standing: &Tally) -> &'static str {
     }
 }
 
-fn answer_json(said: &ResponsePart, ignored: Option<&IgnoredAnswer>) -> Value {
+fn answer_json(answer: &ResponsePart, ignored: Option<&IgnoredAnswer>) -> Value {
     json!({
-        "decision": match said {
-            _ if said.cancel => "cancelled",
-            _ if !said.approved => "denied",
-            _ if said.output.is_some() => "answered",
-            _ if said.edited_input.is_some() => "edited",
+        "decision": match answer {
+            _ if answer.cancel => "cancelled",
+            _ if !answer.approved => "denied",
+            _ if answer.output.is_some() => "answered",
+            _ if answer.edited_input.is_some() => "edited",
             _ => "approved",
         },
-        "by": said.answered_by.as_ref().map(|by| by.principal.as_str()),
-        "roles": said.answered_by.as_ref().map(|by| by.roles.clone()).unwrap_or_default(),
-        "at": said.answered_at,
-        "reason": said.reason,
-        "input": said.edited_input,
-        "output": said.output,
+        "by": answer.answered_by.as_ref().map(|by| by.principal.as_str()),
+        "roles": answer.answered_by.as_ref().map(|by| by.roles.clone()).unwrap_or_default(),
+        "at": answer.answered_at,
+        "reason": answer.reason,
+        "input": answer.edited_input,
+        "output": answer.output,
         "counts": ignored.is_none(),
         "code": ignored.map(|ignored| ignored.code),
         "why": ignored.map(|ignored| ignored.why.as_str()),

@@ -25,8 +25,8 @@ impl RequestGroup<'_> {
 impl ApprovalsContext<'_> {
     pub(super) fn list(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
         let items = self.runtime.block_on(self.inbox.list())?;
-        let shown = items.iter().filter(|item| all || item.is_pending());
-        let groups = group_requests(shown);
+        let visible = items.iter().filter(|item| all || item.is_pending());
+        let groups = group_requests(visible);
         if self.format == OutputFormat::Json {
             let groups: Vec<Value> = groups.iter().filter_map(group_json).collect();
             return forms::write_json(&json!({ "questions": groups }), output);
@@ -87,14 +87,14 @@ fn is_about_arguments(field: &CardField) -> bool {
 
 fn group_requests<'i>(items: impl Iterator<Item = &'i InboxItem>) -> Vec<RequestGroup<'i>> {
     let mut groups: Vec<RequestGroup<'_>> = Vec::new();
-    let mut places = std::collections::HashMap::new();
+    let mut group_indexes = std::collections::HashMap::new();
     for item in items {
         let request = &item.request;
         // The digest covers redacted arguments: calls that only look the same are in separate groups.
         let call = call_digest(&RequestPart::from(request));
         let same = json::digest(&json!([call, request.message, request.policies, request.card]));
-        let place = *places.entry(same).or_insert(groups.len());
-        match groups.get_mut(place) {
+        let index = *group_indexes.entry(same).or_insert(groups.len());
+        match groups.get_mut(index) {
             Some(group) => group.items.push(item),
             None => groups.push(RequestGroup { items: vec![item] }),
         }

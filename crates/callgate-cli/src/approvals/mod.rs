@@ -183,18 +183,18 @@ impl ApproverArgs {
 
 pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let runtime = new_runtime()?;
-    let desk = |place: &StoreArgs| ApprovalsContext::open(place, &runtime);
+    let open_context = |store_args: &StoreArgs| ApprovalsContext::open(store_args, &runtime);
     let ended = match &arguments.command {
-        ApprovalsCommand::List { all, place } => desk(place)?.list(*all, output),
-        ApprovalsCommand::Show { one } => desk(&one.place)?.show(&one.id, output),
+        ApprovalsCommand::List { all, place } => open_context(place)?.list(*all, output),
+        ApprovalsCommand::Show { one } => open_context(&one.place)?.show(&one.id, output),
         ApprovalsCommand::Approve { one, who } => {
-            desk(&one.place)?.answer(one, who, output, |_| Ok(who.new_answer(true)))
+            open_context(&one.place)?.answer(one, who, output, |_| Ok(who.new_answer(true)))
         }
         ApprovalsCommand::Deny { one, who } => {
-            desk(&one.place)?.answer(one, who, output, |_| Ok(who.new_answer(false)))
+            open_context(&one.place)?.answer(one, who, output, |_| Ok(who.new_answer(false)))
         }
         ApprovalsCommand::Edit { one, who, set, input } => {
-            desk(&one.place)?.answer(one, who, output, |item| {
+            open_context(&one.place)?.answer(one, who, output, |item| {
                 let edited = match input {
                     Some(path) => read_json(path)?,
                     None => argument_edits::apply_changes(&item.request.input, set)?,
@@ -203,16 +203,16 @@ pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Resul
             })
         }
         ApprovalsCommand::Answer { one, who, output: text } => {
-            desk(&one.place)?.answer(one, who, output, |_| {
+            open_context(&one.place)?.answer(one, who, output, |_| {
                 let given =
                     if text == "-" { read_json(Path::new("-"))? } else { parse_json("--output", text)? };
                 Ok(ResponsePart { output: Some(given), ..who.new_answer(true) })
             })
         }
-        ApprovalsCommand::Cancel { one, who } => desk(&one.place)?
+        ApprovalsCommand::Cancel { one, who } => open_context(&one.place)?
             .answer(one, who, output, |_| Ok(ResponsePart { cancel: true, ..who.new_answer(false) })),
-        ApprovalsCommand::Grants { all, place } => desk(place)?.grants(*all, output),
-        ApprovalsCommand::Revoke { id, place } => desk(place)?.revoke(id, output),
+        ApprovalsCommand::Grants { all, place } => open_context(place)?.grants(*all, output),
+        ApprovalsCommand::Revoke { id, place } => open_context(place)?.revoke(id, output),
     };
     match ended {
         Ok(()) => Ok(ExitStatus::Success),
@@ -265,35 +265,39 @@ struct ApprovalsContext<'d> {
 }
 
 impl<'d> ApprovalsContext<'d> {
-    fn open(place: &StoreArgs, runtime: &'d Runtime) -> Result<Self, CommandError> {
-        let OpenStateStore { url, store, keys } = OpenStateStore::open_existing(&place.state, runtime)?;
-        Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: place.format })
+    fn open(store_args: &StoreArgs, runtime: &'d Runtime) -> Result<Self, CommandError> {
+        let OpenStateStore { url, store, keys } = OpenStateStore::open_existing(&store_args.state, runtime)?;
+        Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: store_args.format })
     }
 
     fn answer(
         &self,
         one: &ApprovalIdArgs,
-        who: &ApproverArgs,
+        approver_args: &ApproverArgs,
         output: &mut Output,
-        say: impl FnOnce(&InboxItem) -> Result<ResponsePart, CommandError>,
+        build_answer: impl FnOnce(&InboxItem) -> Result<ResponsePart, CommandError>,
     ) -> Result<(), ApprovalsError> {
         let item = self.runtime.block_on(self.inbox.find(&one.id))?;
-        let said = say(&item)?;
-        let word = answer_label(&said);
-        let after = self.runtime.block_on(self.inbox.answer(&item.key, said, who.approver()))?;
+        let answer = build_answer(&item)?;
+        let word = answer_label(&answer);
+        let after = self.runtime.block_on(self.inbox.answer(&item.key, answer, approver_args.approver()))?;
         if self.format == OutputFormat::Json {
             return json_output::write_json(&json_output::request_json(&after), output);
         }
-        let by = who.principal.as_deref().map(|by| format!(" by {}", quote_name(by))).unwrap_or_default();
+        let by = approver_args
+            .principal
+            .as_deref()
+            .map(|by| format!(" by {}", quote_name(by)))
+            .unwrap_or_default();
         let by = format!("{by} (digest {})", call_digest(&RequestPart::from(&after.request)));
         match &after.status {
             RequestStatus::Pending { .. } => {
                 Ok(writeln!(output, "{word}{by}; {}", show::format_missing_approvals(&after))?)
             }
-            RequestStatus::Answered(standing) => {
-                let said = if next_steps::is_runnable(standing) { "" } else { "; the call does not run" };
-                writeln!(output, "{word}{by}{said}")?;
-                self.print_next_step(&after, standing, output)
+            RequestStatus::Answered(tally) => {
+                let suffix = if next_steps::is_runnable(tally) { "" } else { "; the call does not run" };
+                writeln!(output, "{word}{by}{suffix}")?;
+                self.print_next_step(&after, tally, output)
             }
             _ => Ok(writeln!(output, "{word}{by}; {}", show::format_progress(&after))?),
         }
@@ -301,12 +305,12 @@ impl<'d> ApprovalsContext<'d> {
 }
 
 /// An answer in a few words.
-fn answer_label(said: &ResponsePart) -> &'static str {
-    match said {
-        _ if said.cancel => "cancelled",
-        _ if !said.approved => "denied",
-        _ if said.output.is_some() => "answered in place of the tool",
-        _ if said.edited_input.is_some() => "approved with changes",
+fn answer_label(answer: &ResponsePart) -> &'static str {
+    match answer {
+        _ if answer.cancel => "cancelled",
+        _ if !answer.approved => "denied",
+        _ if answer.output.is_some() => "answered in place of the tool",
+        _ if answer.edited_input.is_some() => "approved with changes",
         _ => "approved",
     }
 }

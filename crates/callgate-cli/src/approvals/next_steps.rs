@@ -11,15 +11,15 @@ impl ApprovalsContext<'_> {
     pub(super) fn print_next_step(
         &self,
         item: &InboxItem,
-        standing: &Tally,
+        tally: &Tally,
         output: &mut Output,
     ) -> Result<(), ApprovalsError> {
         if is_from_gateway(item) {
-            let what = match is_runnable(standing) {
+            let hint = match is_runnable(tally) {
                 true => "the call resumes when the client repeats it with the same arguments",
                 false => "the client receives the answer when it repeats the same call",
             };
-            return Ok(writeln!(output, "{what}")?);
+            return Ok(writeln!(output, "{hint}")?);
         }
         let conversation = escape_line(&item.key.conversation).into_owned();
         let command =
@@ -61,16 +61,16 @@ impl ApprovalsContext<'_> {
 }
 
 /// Whether a call with this answer runs, or gets its result from the answer.
-pub(super) fn is_runnable(standing: &Tally) -> bool {
-    matches!(standing, Tally::Approved { .. } | Tally::Answered { .. })
+pub(super) fn is_runnable(tally: &Tally) -> bool {
+    matches!(tally, Tally::Approved { .. } | Tally::Answered { .. })
 }
 
 /// Whether the request is from a gateway: its calls have a server and ids such as `a3a3c43c-2`, a random connection id and a number.
 fn is_from_gateway(item: &InboxItem) -> bool {
     let request = &item.request;
-    let is_named_so = |(drawn, number): (&str, &str)| {
-        drawn.len() == 8
-            && drawn.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    let is_named_so = |(connection_id, number): (&str, &str)| {
+        connection_id.len() == 8
+            && connection_id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
             && !number.is_empty()
             && number.bytes().all(|digit| digit.is_ascii_digit())
     };

@@ -29,14 +29,14 @@ impl ApprovalsContext<'_> {
         }
         if let Some(question) = &item.bound_request {
             writeln!(output, "Requested: {}", format_time(&question.asked_at.to_string()))?;
-            let places = editable_paths(&item);
-            if !places.is_empty() {
-                writeln!(output, "Editable: {}", escape_line(&places.join(", ")))?;
+            let paths = editable_paths(&item);
+            if !paths.is_empty() {
+                writeln!(output, "Editable: {}", escape_line(&paths.join(", ")))?;
             }
         }
         writeln!(output, "Stage: {}", format_progress(&item))?;
-        for (place, answer) in item.answers.iter().enumerate() {
-            let ignored = item.ignored.iter().find(|ignored| ignored.index == place);
+        for (index, answer) in item.answers.iter().enumerate() {
+            let ignored = item.ignored.iter().find(|ignored| ignored.index == index);
             let ignored = ignored.map(|ignored| format!(" (does not count: {})", escape_line(&ignored.why)));
             writeln!(output, "Answer: {}{}", format_answer(answer), ignored.unwrap_or_default())?;
         }
@@ -55,10 +55,10 @@ impl ApprovalsContext<'_> {
 
 /// The paths of the arguments that an approver may edit.
 pub(super) fn editable_paths(item: &InboxItem) -> Vec<String> {
-    let places = item.bound_request.iter().flat_map(BoundRequest::editable_paths);
+    let paths = item.bound_request.iter().flat_map(BoundRequest::editable_paths);
     let written =
         |steps: Vec<PathStep>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
-    places.map(written).collect()
+    paths.map(written).collect()
 }
 
 /// The card of an approval request: with the question while it is pending, with the resolution afterwards.
@@ -85,23 +85,23 @@ pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
 }
 
 fn counting_answers(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
-    let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.index == *place);
-    item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
+    let counts = |index: &usize| !item.ignored.iter().any(|ignored| ignored.index == *index);
+    item.answers.iter().enumerate().filter(move |(index, _)| counts(index)).map(|(_, answer)| answer)
 }
 
 /// The principals whose answers decided; for an approval, all approvers.
 fn deciders(item: &InboxItem, deciding: &ResponsePart) -> Vec<String> {
-    let approves = |said: &ResponsePart| said.approved && !said.cancel;
-    let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
-    let names = counting_answers(item).filter(together).filter_map(|said| said.answered_by.as_ref());
+    let approves = |answer: &ResponsePart| answer.approved && !answer.cancel;
+    let together = |answer: &&ResponsePart| *answer == deciding || approves(answer) && approves(deciding);
+    let names = counting_answers(item).filter(together).filter_map(|answer| answer.answered_by.as_ref());
     names.map(|by| by.principal.clone()).collect()
 }
 
 /// The answer that decided: the strictest that counts; among approvals, the one that completed the quorum.
 fn deciding_answer(item: &InboxItem) -> Option<&ResponsePart> {
     let counting = || counting_answers(item);
-    let cancels = counting().find(|said| said.cancel);
-    cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
+    let cancels = counting().find(|answer| answer.cancel);
+    cancels.or_else(|| counting().find(|answer| !answer.approved)).or_else(|| counting().last())
 }
 
 /// Formats an answer in one line.
@@ -135,7 +135,7 @@ pub(super) fn format_progress(item: &InboxItem) -> String {
         RequestStatus::Pending { by } => {
             format!("pending, approved by {}: {}", join_names(by), format_missing_approvals(item))
         }
-        RequestStatus::Answered(standing) => format!("{standing}, not resumed yet"),
+        RequestStatus::Answered(tally) => format!("{tally}, not resumed yet"),
         RequestStatus::Expired { at } => format!("expired {}", format_time(&at.to_string())),
         RequestStatus::Invalid(error) => format!("invalid: {error}"),
         RequestStatus::Running { at } => format!("running since {}", format_time(&at.to_string())),

@@ -34,22 +34,27 @@ pub(super) struct ConfigBackup {
 }
 
 impl ConfigFile {
-    pub(super) fn open(shown: PathBuf, facts: &ClientProperties) -> Result<Self, CommandError> {
-        let path = fs::canonicalize(&shown).map_err(|error| read_error(&shown, facts, &error))?;
-        let metadata = fs::metadata(&path).map_err(|error| read_error(&shown, facts, &error))?;
+    pub(super) fn open(display_path: PathBuf, facts: &ClientProperties) -> Result<Self, CommandError> {
+        let path =
+            fs::canonicalize(&display_path).map_err(|error| read_error(&display_path, facts, &error))?;
+        let metadata = fs::metadata(&path).map_err(|error| read_error(&display_path, facts, &error))?;
         // Reading a pipe would block, and it could not be replaced.
         if !metadata.is_file() {
-            return Err(CommandError::new(format!("`{}` is not a regular file", shown.display())));
+            return Err(CommandError::new(format!("`{}` is not a regular file", display_path.display())));
         }
-        let bytes = fs::read(&path).map_err(|error| read_error(&shown, facts, &error))?;
+        let bytes = fs::read(&path).map_err(|error| read_error(&display_path, facts, &error))?;
         let Ok(text) = std::str::from_utf8(&bytes) else {
-            return Err(CommandError::new(format!("`{}` is not UTF-8; save it as UTF-8", shown.display())));
+            return Err(CommandError::new(format!(
+                "`{}` is not UTF-8; save it as UTF-8",
+                display_path.display()
+            )));
         };
         let (mark, text) =
             text.strip_prefix(BYTE_ORDER_MARK).map_or(("", text), |text| (BYTE_ORDER_MARK, text));
         let text = text.to_owned();
-        let entries = read_entries(&text, facts).map_err(|broken| position_error(&shown, &text, &broken))?;
-        Ok(Self { display_path: shown, path, bytes, metadata, byte_order_mark: mark, text, entries })
+        let entries =
+            read_entries(&text, facts).map_err(|broken| position_error(&display_path, &text, &broken))?;
+        Ok(Self { display_path, path, bytes, metadata, byte_order_mark: mark, text, entries })
     }
 
     /// Reads the servers of a new text of this file.
@@ -105,9 +110,9 @@ impl ConfigFile {
         }
         // Clients write their config files, too.
         if fs::read(&self.path).ok().as_deref() != Some(&self.bytes) {
-            let shown = self.display_path.display();
+            let display_path = self.display_path.display();
             return Err(CommandError::new(format!(
-                "`{shown}` was changed in the meantime; run the command again"
+                "`{display_path}` was changed in the meantime; run the command again"
             )));
         }
         write_atomically(path, &self.bytes_of(text), &self.metadata)
@@ -116,8 +121,8 @@ impl ConfigFile {
 }
 
 impl ConfigBackup {
-    pub(super) fn entry(&self, place: &[String]) -> Option<(&str, &ServerEntry)> {
-        let entry = self.entries.iter().find(|entry| entry.path == place)?;
+    pub(super) fn entry(&self, path: &[String]) -> Option<(&str, &ServerEntry)> {
+        let entry = self.entries.iter().find(|entry| entry.path == path)?;
         Some((&self.text, entry))
     }
 }

@@ -41,19 +41,19 @@ pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEnt
 fn read_servers_at(
     value: &Value<'_>,
     way: &[&str],
-    place: &mut Vec<String>,
+    path: &mut Vec<String>,
     facts: &ClientProperties,
     entries: &mut Vec<ServerEntry>,
 ) -> Result<(), ConfigFileError> {
-    let object = object(value, place.last())?;
+    let object = object(value, path.last())?;
     match way.split_first() {
         None => {
             for member in unique_members(object)? {
-                let mut place = place.clone();
-                place.push(member.name.as_str().to_owned());
-                let server = self::object(&member.value, place.last())?;
+                let mut path = path.clone();
+                path.push(member.name.as_str().to_owned());
+                let server = self::object(&member.value, path.last())?;
                 entries.push(ServerEntry::new(
-                    place,
+                    path,
                     true,
                     server.properties.iter().map(parse_member).collect(),
                     facts,
@@ -64,9 +64,9 @@ fn read_servers_at(
             for member in unique_members(object)? {
                 let name = member.name.as_str();
                 if step == name || step == "*" {
-                    place.push(name.to_owned());
-                    read_servers_at(&member.value, rest, place, facts, entries)?;
-                    place.pop();
+                    path.push(name.to_owned());
+                    read_servers_at(&member.value, rest, path, facts, entries)?;
+                    path.pop();
                 }
             }
         }
@@ -76,8 +76,8 @@ fn read_servers_at(
 
 fn object<'v, 't>(value: &'v Value<'t>, name: Option<&String>) -> Result<&'v Object<'t>, ConfigFileError> {
     value.as_object().ok_or_else(|| {
-        let what = name.map_or("the file".to_owned(), |name| format!("`{name}`"));
-        ConfigFileError::new(value.start(), format!("{what} must be an object, `{{ … }}`"))
+        let subject = name.map_or("the file".to_owned(), |name| format!("`{name}`"));
+        ConfigFileError::new(value.start(), format!("{subject} must be an object, `{{ … }}`"))
     })
 }
 

@@ -116,9 +116,9 @@ impl ClientArgs {
             let near = closest_match(unknown, known());
             let hint =
                 near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default();
-            let shown = file.display_path.display();
+            let display_path = file.display_path.display();
             return Err(CommandError::new(format!(
-                "`{shown}` has no server `{}`{hint}",
+                "`{display_path}` has no server `{}`{hint}",
                 escape_controls(unknown)
             )));
         }
@@ -174,11 +174,11 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         rows.push(row);
     }
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
-    let places: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.path.as_slice()).collect();
+    let paths: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.path.as_slice()).collect();
     let bare = out.apply(changed.iter().map(|(entry, _)| *entry), &mut rows);
     let mut edits = Vec::new();
     for entry in file.parse_entries(&bare, facts)? {
-        let Some(at) = places.iter().position(|place| *place == entry.path) else { continue };
+        let Some(at) = paths.iter().position(|path| *path == entry.path) else { continue };
         if let (Standing::NotInstalled(_), Some((_, options))) =
             (entry.gateway_status(&program), changed.get(at))
         {
@@ -221,10 +221,10 @@ pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Resul
     let text = out.apply(chosen, &mut rows);
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
-    let kept = if is_written { file.restore(&text)? } else { None };
+    let backup_path = if is_written { file.restore(&text)? } else { None };
     report.write_rows(&text, output)?;
     if is_written {
-        report.write_next_steps(kept.as_deref(), output)?;
+        report.write_next_steps(backup_path.as_deref(), output)?;
     }
     Ok(report.exit(false))
 }
@@ -262,11 +262,11 @@ impl GatewayRemoval<'_> {
 
 /// The command or URL without arguments and query, which may contain secrets.
 fn display_target(origin: &ServerTarget) -> String {
-    let told = match origin {
+    let displayed = match origin {
         ServerTarget::Command { command } => command,
         ServerTarget::Remote(url) => url.split('?').next().unwrap_or_default(),
     };
-    format!("`{}`", escape_controls(told))
+    format!("`{}`", escape_controls(displayed))
 }
 
 /// The absolute path of this executable: clients start it from other directories, often with another `PATH`.

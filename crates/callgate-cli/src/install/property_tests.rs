@@ -147,10 +147,10 @@ fn holds(original: &str, facts: &ClientProperties) {
         .collect();
     let behind = apply_edits(original, edits);
     for entry in entries(&behind, facts) {
-        let standing = entry.gateway_status(PROGRAM);
+        let status = entry.gateway_status(PROGRAM);
         assert!(
-            matches!(&standing, Standing::Installed { options: now, .. } if *now == options),
-            "{standing:?}\n{behind}"
+            matches!(&status, Standing::Installed { options: now, .. } if *now == options),
+            "{status:?}\n{behind}"
         );
     }
     assert_eq!(out(&behind, facts, Some(original)), original);

@@ -26,16 +26,16 @@ enum RowStatus {
 }
 
 impl ServerRow {
-    fn new(entry: &ServerEntry, what: impl Into<String>, status: RowStatus) -> Self {
-        Self { path: entry.path.clone(), title: entry.title(), message: what.into(), status }
+    fn new(entry: &ServerEntry, message: impl Into<String>, status: RowStatus) -> Self {
+        Self { path: entry.path.clone(), title: entry.title(), message: message.into(), status }
     }
 
-    pub(super) fn done(entry: &ServerEntry, what: impl Into<String>) -> Self {
-        Self::new(entry, what, RowStatus::Done)
+    pub(super) fn done(entry: &ServerEntry, message: impl Into<String>) -> Self {
+        Self::new(entry, message, RowStatus::Done)
     }
 
-    pub(super) fn unchanged(entry: &ServerEntry, what: impl Into<String>) -> Self {
-        Self::new(entry, what, RowStatus::Unchanged)
+    pub(super) fn unchanged(entry: &ServerEntry, message: impl Into<String>) -> Self {
+        Self::new(entry, message, RowStatus::Unchanged)
     }
 
     pub(super) fn failed(entry: &ServerEntry, why: impl Into<String>) -> Self {
@@ -70,13 +70,13 @@ impl InstallReport<'_> {
         let longest = titles.iter().map(|title| display_width(title)).max().unwrap_or(0);
         for (row, title) in self.rows.iter().zip(&titles) {
             let space = " ".repeat(longest - display_width(title));
-            let what = escape_line(&row.message);
-            let what = match row.status {
-                RowStatus::Done => what,
-                RowStatus::Unchanged => output.paint(DIM, &what).into_owned().into(),
-                RowStatus::Failed => output.paint(YELLOW, &what).into_owned().into(),
+            let message = escape_line(&row.message);
+            let message = match row.status {
+                RowStatus::Done => message,
+                RowStatus::Unchanged => output.paint(DIM, &message).into_owned().into(),
+                RowStatus::Failed => output.paint(YELLOW, &message).into_owned().into(),
             };
-            writeln!(output, "  {title}{space}  {what}")?;
+            writeln!(output, "  {title}{space}  {message}")?;
         }
         Ok(())
     }

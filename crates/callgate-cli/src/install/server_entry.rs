@@ -117,13 +117,13 @@ const CREDENTIALS: [&str; 9] = [
 
 impl ServerEntry {
     pub(super) fn new(
-        place: Vec<String>,
+        path: Vec<String>,
         is_comma_separated: bool,
         found: Vec<ParsedMember>,
         facts: &ClientProperties,
     ) -> Result<Self, ConfigFileError> {
         let mut entry = Self {
-            path: place,
+            path,
             is_comma_separated,
             command: None,
             args: None,

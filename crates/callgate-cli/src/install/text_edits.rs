@@ -114,11 +114,11 @@ pub(super) fn remove_gateway(
     let own = slice(text, own);
     match origin {
         ServerTarget::Command { .. } => {
-            let taken = match (args.value.first(), args.value.get(options.len() + 3)) {
+            let removal = match (args.value.first(), args.value.get(options.len() + 3)) {
                 (Some(first), Some(next)) => TextEdit::new(first.span.start..next.span.start, ""),
                 _ => TextEdit::new(args.span.clone(), "[]"),
             };
-            Ok(vec![TextEdit::new(command.span.clone(), own), taken])
+            Ok(vec![TextEdit::new(command.span.clone(), own), removal])
         }
         ServerTarget::Remote(url) => {
             let between = text.get(command.span.end..args.key.start).map(str::trim);

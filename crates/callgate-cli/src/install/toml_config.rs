@@ -14,13 +14,13 @@ pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEnt
     let mut entries = Vec::new();
     for table in facts.server_paths {
         let mut found: Option<&dyn TableLike> = Some(document.as_table());
-        let mut place = Vec::new();
+        let mut path = Vec::new();
         for step in *table {
             let Some((key, item)) = found.and_then(|found| found.get_key_value(step)) else {
                 found = None;
                 break;
             };
-            place.push((*step).to_owned());
+            path.push((*step).to_owned());
             found = Some(as_table(key, item)?);
         }
         let Some(servers) = found else { continue };
@@ -31,10 +31,10 @@ pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEnt
                 let message = format!("write `{0}` as a table, `[mcp_servers.{0}]` or `{{ … }}`", key.get());
                 return Err(ConfigFileError::new(start(key), message));
             }
-            let mut place = place.clone();
-            place.push(key.get().to_owned());
+            let mut path = path.clone();
+            path.push(key.get().to_owned());
             let found = members(server).map(|(key, item)| parse_member(key, item)).collect();
-            entries.push(ServerEntry::new(place, inline.is_some(), found, facts)?);
+            entries.push(ServerEntry::new(path, inline.is_some(), found, facts)?);
         }
     }
     Ok(entries)

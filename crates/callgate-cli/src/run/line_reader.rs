@@ -97,8 +97,8 @@ impl JsonLinesReader {
             let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len());
             self.line.extend(part.iter().take(room));
             bytes += part.len();
-            let taken = part.len();
-            self.reader.consume(taken);
+            let consumed = part.len();
+            self.reader.consume(consumed);
             if ended {
                 return Ok(Some(bytes));
             }

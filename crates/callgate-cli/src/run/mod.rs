@@ -112,8 +112,8 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
-    let chains = match rules_args::load(policies) {
-        Ok(chains) => chains,
+    let compiled = match rules_args::load(policies) {
+        Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
     warn_about_invalid_schemas(&tools);
@@ -121,8 +121,8 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     let runtime = new_runtime()?;
     let state =
         arguments.state.as_deref().map(|url| OpenStateStore::open_or_new(url, &runtime)).transpose()?;
-    let mut engine = Engine::builder(chains.clone()).tools(tools);
-    let keeping = match (&state, arguments.resume) {
+    let mut engine = Engine::builder(compiled.clone()).tools(tools);
+    let persistence = match (&state, arguments.resume) {
         (None, _) => SessionPersistence::Off,
         (Some(_), false) => SessionPersistence::NewSessions,
         (Some(_), true) => SessionPersistence::Resume,
@@ -136,14 +136,14 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         if arguments.watch { Some(super::reload_output::start_watcher(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
         OutputFormat::Json => RunReport::json(),
-        OutputFormat::Text => RunReport::text(&chains, arguments.state.clone()),
+        OutputFormat::Text => RunReport::text(&compiled, arguments.state.clone()),
     };
     let mut seen = OutcomeHandler {
         fail_on: &arguments.fail_on,
         has_failed: false,
         progress: Progress::new("calls", output.width.is_none()),
     };
-    let mut sessions = OpenSessions::new(engine.clone(), runtime, keeping);
+    let mut sessions = OpenSessions::new(engine.clone(), runtime, persistence);
     let mut unreadable_lines = false;
     let ended = loop {
         let line = match lines.next_line(|| report.flush(output)) {

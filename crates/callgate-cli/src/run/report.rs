@@ -34,8 +34,8 @@ impl RunReport {
     }
 
     /// A table. `state` is the state store with pending approvals, if there is one.
-    pub(super) fn text(chains: &CompiledPolicies, state: Option<String>) -> Self {
-        let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
+    pub(super) fn text(compiled: &CompiledPolicies, state: Option<String>) -> Self {
+        let ids = compiled.policies().iter().map(|policy| policy.id.chars().count());
         Self::Text(Box::new(OutcomeTable {
             layout: None,
             buffered_rows: Vec::new(),

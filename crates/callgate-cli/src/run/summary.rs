@@ -107,7 +107,7 @@ impl RunSummary {
     }
 
     fn count_policies(&mut self, outcome: &Outcome) {
-        let asking = outcome.approval.iter().flat_map(|approval| &approval.policies);
+        let approval_policies = outcome.approval.iter().flat_map(|approval| &approval.policies);
         let stopping = outcome.reason.policy.iter().filter(|_| {
             outcome.approval.is_none()
                 && !matches!(outcome.outcome, OutcomeKind::Executed | OutcomeKind::Cached)
@@ -116,7 +116,7 @@ impl RunSummary {
             && outcome.reason.code == reason_code::UNMATCHED
             && outcome.outcome != OutcomeKind::Executed;
         let unmatched = by_default.then_some(UNMATCHED).into_iter();
-        for policy in asking.chain(stopping).map(String::as_str).chain(unmatched) {
+        for policy in approval_policies.chain(stopping).map(String::as_str).chain(unmatched) {
             *self.policy_counts(policy).kinds.entry(outcome.outcome).or_default() += 1;
         }
         for trace in &outcome.policies {

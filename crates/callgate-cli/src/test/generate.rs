@@ -29,8 +29,8 @@ pub(super) fn generate(
         .as_deref()
         .map(|path| Ok::<_, CommandError>((path, read_tools(path)?)))
         .transpose()?;
-    let chains = match engine::load(&rules_paths(&arguments.paths)) {
-        Ok(chains) => chains,
+    let policies = match engine::load(&rules_paths(&arguments.paths)) {
+        Ok(policies) => policies,
         Err(error) => {
             print_build_errors(error.build_result());
             return Ok(check::exit_status(&error.build_result().diagnostics));
@@ -45,7 +45,7 @@ pub(super) fn generate(
         tools: named.as_ref().map(|(path, tools)| (path.as_str(), tools.as_slice())),
     };
     let generated =
-        suite::generate(records, &chains, origin).map_err(|error| CommandError::new(error.to_string()))?;
+        suite::generate(records, &policies, origin).map_err(|error| CommandError::new(error.to_string()))?;
     match &arguments.output {
         Some(path) => write_new_file(path, &generated.text)?,
         None => write!(output, "{}", generated.text)?,

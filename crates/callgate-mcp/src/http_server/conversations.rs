@@ -75,9 +75,9 @@ impl Conversations {
         begin: impl FnOnce(ConversationStart) -> ConcurrentSession,
     ) -> ConcurrentSession {
         self.clock += 1;
-        if let Some(remembered) = self.known.get_mut(conversation) {
-            remembered.last_use = self.clock;
-            return remembered.session.clone();
+        if let Some(stored) = self.known.get_mut(conversation) {
+            stored.last_use = self.clock;
+            return stored.session.clone();
         }
         let beginning = match self.callers.get(&conversation.caller) {
             Some(caller) if caller.has_evicted => ConversationStart::MayBeEvicted,
@@ -85,8 +85,8 @@ impl Conversations {
             _ => ConversationStart::New,
         };
         let session = begin(beginning);
-        let remembered = StoredConversation { session: session.clone(), last_use: self.clock };
-        self.known.insert(conversation.clone(), remembered);
+        let stored = StoredConversation { session: session.clone(), last_use: self.clock };
+        self.known.insert(conversation.clone(), stored);
         let new = CallerConversations { account, conversations: 0, has_evicted: false };
         let caller = self.callers.entry(conversation.caller.clone()).or_insert(new);
         caller.conversations += 1;
@@ -106,7 +106,7 @@ impl Conversations {
     /// Evicts the least recently used conversation of these callers.
     fn evict(&mut self, is_of: impl Fn(&str) -> bool) {
         let candidates = self.known.iter().filter(|(conversation, _)| is_of(&conversation.caller));
-        let oldest = candidates.min_by_key(|(_, remembered)| remembered.last_use);
+        let oldest = candidates.min_by_key(|(_, stored)| stored.last_use);
         let Some(oldest) = oldest.map(|(conversation, _)| conversation.clone()) else { return };
         self.known.remove(&oldest);
         if let Some(caller) = self.callers.get_mut(&oldest.caller) {

@@ -81,8 +81,8 @@ pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -
 }
 
 /// Returns when a flag becomes true; never if its sender is gone.
-async fn wait_until_true(mut what: watch::Receiver<bool>) {
-    if what.wait_for(|is| *is).await.is_err() {
+async fn wait_until_true(mut flag: watch::Receiver<bool>) {
+    if flag.wait_for(|is| *is).await.is_err() {
         std::future::pending().await
     }
 }

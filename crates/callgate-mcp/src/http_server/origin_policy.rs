@@ -74,12 +74,12 @@ fn is_loopback_name(host: &str) -> bool {
 /// The response to a CORS preflight request.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let mut response = responses::empty(204);
-    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let requested_headers = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let allowed = response.headers_mut();
     allowed
         .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
-    if let Some(asked) = asked {
-        allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
+    if let Some(requested_headers) = requested_headers {
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, requested_headers);
     }
     response
 }

@@ -54,18 +54,18 @@ impl ServerState {
             Ok(message) => message,
             Err(why) => return message_response(400, &why.to_response()),
         };
-        let said = match headers::single_value(&headers, http_headers::VERSION) {
-            Ok(said) => said,
+        let in_header = match headers::single_value(&headers, http_headers::VERSION) {
+            Ok(in_header) => in_header,
             Err(error) => return error_response(&message, code::HEADER_MISMATCH, &error.to_string()),
         };
         let in_body = http_headers::protocol_version(&message);
-        let is_modern = said.is_some_and(http_headers::is_stateless_version)
+        let is_modern = in_header.is_some_and(http_headers::is_stateless_version)
             || in_body.is_some_and(http_headers::is_stateless_version);
         if is_modern {
             return self.handle_stateless(message, &headers, &caller).await;
         }
         let unknown =
-            [in_body, said].into_iter().flatten().find(|version| !HANDSHAKE_VERSIONS.contains(version));
+            [in_body, in_header].into_iter().flatten().find(|version| !HANDSHAKE_VERSIONS.contains(version));
         match unknown {
             Some(version) => {
                 message_response(400, &http_headers::unsupported_version_error(&message, version))

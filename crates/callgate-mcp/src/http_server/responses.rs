@@ -30,8 +30,8 @@ pub(super) fn rejection(status: u16, why: &str) -> Response {
 
 /// The HTTP status of the response to a stateless request.
 pub(super) fn http_status(answer: &JsonRpcMessage) -> u16 {
-    let said = answer.error_value().and_then(|error| error.get("code")).and_then(Value::as_i64);
-    match said {
+    let error_code = answer.error_value().and_then(|error| error.get("code")).and_then(Value::as_i64);
+    match error_code {
         Some(code::METHOD_NOT_FOUND) => 404,
         Some(code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION) => 400,
         _ => 200,

@@ -155,9 +155,9 @@ impl HttpResponse {
 
     /// Whether its body has this content type.
     pub(super) fn has_content_type(&self, content_type: &str) -> bool {
-        let said = self.header("content-type").unwrap_or_default();
-        let said = said.split(';').next().unwrap_or_default().trim();
-        said.eq_ignore_ascii_case(content_type)
+        let media_type = self.header("content-type").unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default().trim();
+        media_type.eq_ignore_ascii_case(content_type)
     }
 
     /// The next bytes of its body; `None` at its end.
@@ -177,10 +177,10 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
+        let message = error.to_string();
+        if !text.contains(&message) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&message);
         }
         cause = error.source();
     }

@@ -108,7 +108,7 @@ impl HttpUpstream {
 
     /// Ends pending requests and the session; the receiver becomes true when that is done.
     pub(super) fn close(self) -> watch::Receiver<bool> {
-        let (tell_ended, ended) = watch::channel(false);
+        let (ended_sender, ended) = watch::channel(false);
         tokio::spawn(async move {
             let _ = self.closing.send(true);
             let shared = self.shared;
@@ -120,7 +120,7 @@ impl HttpUpstream {
                 )
                 .await;
             }
-            let _ = tell_ended.send(true);
+            let _ = ended_sender.send(true);
         });
         ended
     }
@@ -156,8 +156,8 @@ impl SharedConnection {
         match self.post(message).await {
             Ok(response) if response.is_success() => true,
             Ok(response) => {
-                let what = if message.method().is_empty() { "a response" } else { message.method() };
-                self.emit_problem(format!("it rejects {what}: {}", response.status_text())).await;
+                let subject = if message.method().is_empty() { "a response" } else { message.method() };
+                self.emit_problem(format!("it rejects {subject}: {}", response.status_text())).await;
                 false
             }
             Err(UpstreamError(why)) => {

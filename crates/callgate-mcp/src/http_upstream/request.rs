@@ -87,9 +87,9 @@ impl SharedConnection {
             Some(error) => self.emit(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
             None => {
                 let mut why = format!("it responds with {text}");
-                if let (300..=399, Some(place)) = (status, response.header("location")) {
+                if let (300..=399, Some(location)) = (status, response.header("location")) {
                     why = format!(
-                        "{why}: a redirect to `{place}`, which is not followed; configure that URL instead"
+                        "{why}: a redirect to `{location}`, which is not followed; configure that URL instead"
                     );
                 }
                 self.emit_error(id, &why, Some(status)).await;

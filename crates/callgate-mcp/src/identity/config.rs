@@ -144,13 +144,13 @@ impl IdentityReader<'_> {
     /// Reads the digest of a token.
     fn digest(&mut self, node: &YamlNode) -> Option<Vec<u8>> {
         match self.exactly_one(node, &["sha256", "env"])? {
-            ("sha256", said) => {
-                let digest = HEXLOWER_PERMISSIVE.decode(said.as_str()?.as_bytes()).ok();
+            ("sha256", digest_node) => {
+                let digest = HEXLOWER_PERMISSIVE.decode(digest_node.as_str()?.as_bytes()).ok();
                 let digest = digest.filter(|digest| digest.len() == digest::SHA256_OUTPUT_LEN);
                 if digest.is_none() {
                     let message = "this is not a SHA-256 digest";
                     self.report_invalid(
-                        said,
+                        digest_node,
                         message,
                         "write 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints them",
                     );
@@ -217,12 +217,12 @@ impl IdentityReader<'_> {
         let (kind, named) = self.exactly_one(node, &["jwks", "pem", "secret_env"])?;
         let first = *algorithms.first()?;
         let is_secret = |algorithm: &Algorithm| algorithm.family() == AlgorithmFamily::Hmac;
-        let fits = match kind {
+        let is_allowed = match kind {
             "jwks" => !algorithms.iter().any(is_secret),
             "secret_env" => algorithms.iter().all(is_secret),
             _ => algorithms.iter().all(|other| other.family() == first.family() && !is_secret(other)),
         };
-        if !fits {
+        if !is_allowed {
             let at = node.get("algorithms").map_or(node.span, |node| node.span);
             let message = format!("not all of these algorithms can be used with `{kind}`");
             let help = "a public key must never be used as a shared secret: use `secret_env` for `HS256`, `HS384` and `HS512`, \
@@ -302,10 +302,10 @@ impl IdentityReader<'_> {
 
     /// Reads `context`.
     fn context(&mut self, node: &YamlNode) -> Map {
-        let Some(said) = node.get("context") else { return Map::new() };
-        let Some(entries) = said.entries() else {
-            let message = format!("`context` must be a mapping, this is {}", said.type_name());
-            self.reader.report(Diagnostic::new(&WRONG_TYPE, said.span, message));
+        let Some(context_node) = node.get("context") else { return Map::new() };
+        let Some(entries) = context_node.entries() else {
+            let message = format!("`context` must be a mapping, this is {}", context_node.type_name());
+            self.reader.report(Diagnostic::new(&WRONG_TYPE, context_node.span, message));
             return Map::new();
         };
         for entry in entries {
@@ -316,7 +316,7 @@ impl IdentityReader<'_> {
                     .report(Diagnostic::new(&CONFLICTING_KEYS, entry.key_span, message).with_help(help));
             }
         }
-        match said.to_json() {
+        match context_node.to_json() {
             Value::Object(context) => context,
             _ => Map::new(),
         }

@@ -22,15 +22,15 @@ pub(super) fn claims(token: &str) -> Result<Map, TokenError> {
     decode_object("claims", claims)
 }
 
-fn decode_object(what: &str, segment: &str) -> Result<Map, TokenError> {
+fn decode_object(part: &str, segment: &str) -> Result<Map, TokenError> {
     let bytes = BASE64URL_NOPAD.decode(segment.as_bytes()).ok();
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     let text =
-        text.ok_or_else(|| TokenError::new(format!("the {what} of the token is not base64url of UTF-8")))?;
+        text.ok_or_else(|| TokenError::new(format!("the {part} of the token is not base64url of UTF-8")))?;
     match json::parse(&text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(TokenError::new(format!("the {what} of the token is not a JSON object"))),
-        Err(error) => Err(TokenError::new(format!("the {what} of the token is invalid JSON: {error}"))),
+        Ok(_) => Err(TokenError::new(format!("the {part} of the token is not a JSON object"))),
+        Err(error) => Err(TokenError::new(format!("the {part} of the token is invalid JSON: {error}"))),
     }
 }
 

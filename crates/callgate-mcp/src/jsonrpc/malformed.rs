@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn escapes_and_truncates_message_text_in_errors() {
-        let said = |text: &str| JsonRpcMessage::parse(text).expect_err("it is none").message;
+        let parse_failure = |text: &str| JsonRpcMessage::parse(text).expect_err("it is none").message;
         let cases = [
             (r#"{"id":1.5}"#, "`id` must be a string or an integer of at most 18 digits"),
             (r#"{"id" 1}"#, "invalid JSON: expected `:` at line 1 column 7"),
@@ -89,9 +89,9 @@ mod tests {
             ),
         ];
         for (text, expected) in cases {
-            assert_eq!(said(text), expected, "{text}");
+            assert_eq!(parse_failure(text), expected, "{text}");
         }
-        let long = said(&format!(r#"{{"{0}":1,"{0}":2}}"#, "k".repeat(1_000)));
+        let long = parse_failure(&format!(r#"{{"{0}":1,"{0}":2}}"#, "k".repeat(1_000)));
         assert!(
             long.len() < 200 && long.contains("duplicate key `kkk") && long.contains("kkk…` at"),
             "{long}"

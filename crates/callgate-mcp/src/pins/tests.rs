@@ -55,8 +55,8 @@ fn edits(value: &Value) -> Vec<Value> {
         Value::String(text) => {
             // Of the same length, so that only the content differs.
             let other = if text.ends_with('0') { '1' } else { '0' };
-            let kept: String = text.chars().take(text.chars().count() - 1).collect();
-            vec![json!(format!("{kept}{other}"))]
+            let prefix: String = text.chars().take(text.chars().count() - 1).collect();
+            vec![json!(format!("{prefix}{other}"))]
         }
         Value::Number(number) => vec![json!(number.as_u64().map(|number| number + 1))],
         _ => Vec::new(),

@@ -110,10 +110,10 @@ async fn requests_of_the_gateway_end_with_the_connection() {
     let table = RequestTable::new();
     let (sender, mut messages) = ClientSender::new();
     table.add_server_request(1, &id("1"));
-    let asked = table.request_client(method::ELICIT, json!({}), &sender);
+    let response = table.request_client(method::ELICIT, json!({}), &sender);
     let closed = async {
         assert_eq!(messages.recv().await.unwrap().method(), method::ELICIT);
         assert_eq!(table.take_server_requests(), [(1, id("1"))]);
     };
-    assert_eq!(tokio::join!(asked, closed).0, None);
+    assert_eq!(tokio::join!(response, closed).0, None);
 }
