@@ -8,7 +8,7 @@ use super::decision::Effect;
 use super::events::{MatchStatus, SkipReason};
 use super::limit_requests::{self, LimitRequest};
 use super::phase_recorder::{Evaluation, PhaseRecorder};
-use super::trace::{PolicyHandle, PolicyRef, Trace};
+use super::trace::{PolicyHandle, PolicyRef};
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::{Application, CountedCalls, Limit, PolicyKind};
@@ -27,7 +27,6 @@ pub(super) struct GateResult {
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
     pub(super) limits: Vec<LimitRequest>,
-    pub(super) trace: Trace,
 }
 
 /// Why a call does not run.
@@ -49,10 +48,9 @@ pub(super) fn run(
     view: CallView<'_>,
     failure: Option<Reason>,
     held: HeldResources<'_>,
-    trace: Trace,
+    recorder: &PhaseRecorder<'_>,
 ) -> GateResult {
     let failed = failure.is_some();
-    let recorder = PhaseRecorder::new(subject.listener, Phase::Gate, trace);
     let mut result = GateResult::new(failure);
     for (layer, (policies, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
@@ -85,7 +83,6 @@ pub(super) fn run(
         true => MatchStatus::Skipped(SkipReason::InvalidArguments),
         false => MatchStatus::Excluded,
     });
-    result.trace = recorder.into_trace();
     result
 }
 
@@ -123,7 +120,6 @@ impl GateResult {
             unmatched: SmallVec::new(),
             answer: None,
             limits: Vec::new(),
-            trace: Trace::default(),
         }
     }
 

@@ -46,7 +46,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::call::{CallView, Masks, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::call::{
+    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
+};
 use crate::host::Clock;
 use crate::json::Value;
 use crate::middleware::PolicyKind;
@@ -56,6 +58,7 @@ use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use gate::GateResult;
 use normalise::Normalised;
+use phase_recorder::PhaseRecorder;
 use redacted_call::{RedactedCall, RedactedParts};
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
@@ -125,17 +128,17 @@ impl<'k> Kernel<'k> {
         if let Some(message) = session.halt_message() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }
-        let Normalised { input, failure, trace } = normalise::run(&subject, &call.input, view);
+        let mut recorder = PhaseRecorder::new(self.listener, Phase::Normalise, Trace::default());
+        let Normalised { input, failure } = normalise::run(&subject, &call.input, view, &recorder);
+        recorder.begin(Phase::Gate);
         let view = CallView { input: &input, ..view };
-        let mut gate = gate::run(&subject, view, failure, held, trace);
+        let mut gate = gate::run(&subject, view, failure, held, &recorder);
         let wrappers = match self.listener.is_some() || subject.has_wrappers() {
-            true => wrapper_selection::select(&subject, &view, &mut gate),
+            true => wrapper_selection::select(&subject, &view, &mut gate, &recorder),
             false => SmallVec::new(),
         };
         let reason = gate.cause.as_ref().and_then(|cause| gate.describe(cause, &subject, view));
-        let GateResult {
-            effect, permitted_by, approved, approvals, unmatched, answer, limits, trace, ..
-        } = gate;
+        let GateResult { effect, permitted_by, approved, approvals, unmatched, answer, limits, .. } = gate;
         Decision {
             effect,
             reason,
@@ -147,7 +150,7 @@ impl<'k> Kernel<'k> {
             limits,
             wrappers,
             input,
-            trace,
+            trace: recorder.into_trace(),
             layers: self.layers.clone(),
             ..Decision::new(call)
         }

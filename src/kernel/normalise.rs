@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use super::CallScope;
 use super::events::{Change, MatchStatus, SkipReason};
 use super::phase_recorder::{Evaluation, PhaseRecorder};
-use super::trace::Trace;
 use crate::argument_schema;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};
@@ -20,12 +19,15 @@ pub(super) struct Normalised<'a> {
     pub(super) input: Cow<'a, Value>,
     /// The first problem with them, if there is one.
     pub(super) failure: Option<Reason>,
-    pub(super) trace: Trace,
 }
 
 /// Runs every policy of the phase, also after a failure: gate still evaluates policies that halt.
-pub(super) fn run<'c>(subject: &CallScope<'_>, input: &'c Value, view: CallView<'_>) -> Normalised<'c> {
-    let recorder = PhaseRecorder::new(subject.listener, Phase::Normalise, Trace::default());
+pub(super) fn run<'c>(
+    subject: &CallScope<'_>,
+    input: &'c Value,
+    view: CallView<'_>,
+    recorder: &PhaseRecorder<'_>,
+) -> Normalised<'c> {
     if !input.is_object() {
         let failure = Reason {
             policy: None,
@@ -36,11 +38,7 @@ pub(super) fn run<'c>(subject: &CallScope<'_>, input: &'c Value, view: CallView<
             ),
         };
         recorder.report_rest(subject, &view, |_| MatchStatus::Skipped(SkipReason::NotAnObject));
-        return Normalised {
-            input: Cow::Borrowed(input),
-            failure: Some(failure),
-            trace: recorder.into_trace(),
-        };
+        return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);
     let mut failure = None;
@@ -74,7 +72,7 @@ pub(super) fn run<'c>(subject: &CallScope<'_>, input: &'c Value, view: CallView<
     }
     let failure = failure.or_else(|| subject.check_arguments(&input));
     recorder.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::Excluded);
-    Normalised { input, failure, trace: recorder.into_trace() }
+    Normalised { input, failure }
 }
 
 /// Applies a policy whose condition is not false. Returns the changed arguments, if it changes any, and the

@@ -54,7 +54,18 @@ impl<'h> PhaseRecorder<'h> {
         Self { listener, phase, trace: RefCell::new(trace), reported: RefCell::default() }
     }
 
-    /// The trace after the phase.
+    /// Goes on to the next phase.
+    pub(super) fn begin(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.reported.get_mut().clear();
+    }
+
+    /// Adds the trace of another phase of the same call.
+    pub(super) fn append(&self, trace: Trace) {
+        self.trace.borrow_mut().append(trace);
+    }
+
+    /// The trace so far.
     pub(super) fn into_trace(self) -> Trace {
         self.trace.into_inner()
     }

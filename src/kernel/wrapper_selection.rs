@@ -22,11 +22,12 @@ pub(crate) struct Wrapper {
 }
 
 /// Selects the wrappers of a call with these arguments, if gate lets it run. A call that waits for an approval is
-/// denied if a wrapper would refuse it.
+/// denied if a wrapper would refuse it. `decision` gets the wrappers of a call that runs.
 pub(super) fn select<'a>(
     subject: &CallScope<'a>,
     view: &CallView<'a>,
     gate: &mut GateResult,
+    decision: &PhaseRecorder<'_>,
 ) -> SmallVec<[Wrapper; 2]> {
     let recorder = PhaseRecorder::new(subject.listener, Phase::Execute, Trace::default());
     let mut wrappers = SmallVec::new();
@@ -62,6 +63,6 @@ pub(super) fn select<'a>(
     if !runs {
         return SmallVec::new();
     }
-    gate.trace.append(recorder.into_trace());
+    decision.append(recorder.into_trace());
     wrappers
 }
