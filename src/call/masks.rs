@@ -16,6 +16,8 @@ const MAX_JSON_NESTING: usize = 4;
 /// Bytes of text searched per work unit, and work units per byte of the masked strings.
 const BYTES_PER_UNIT: u64 = 4;
 const UNITS_PER_MASKED_BYTE: usize = 4;
+/// How often replacements are searched for further masked strings.
+const MAX_REPLACEMENT_DEPTH: usize = 4;
 /// Replaces a string that could not be searched.
 const FULLY_REDACTED: &str = "[redacted]";
 
@@ -188,18 +190,23 @@ impl Masks {
     /// Masks a string; borrowed if nothing matches. A string that can't be searched, because there is too much to search for, is
     /// redacted as a whole.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.is_empty() {
-            return Cow::Borrowed(text);
-        }
+        if self.is_empty() { Cow::Borrowed(text) } else { self.mask_text(text, "", MAX_REPLACEMENT_DEPTH) }
+    }
+
+    /// Masks a string that is the replacement of `replaced`, or of nothing.
+    fn mask_text<'t>(&self, text: &'t str, replaced: &str, depth: usize) -> Cow<'t, str> {
         let search = self.searcher.get_or_init(|| Some(self.build_searcher(MatchKind::LeftmostLongest)?.0));
         match search {
             Some(search) if work_limit::spend_for(text.len(), BYTES_PER_UNIT).is_ok() => {
                 let mut rest = 0;
                 let mut masked = String::new();
                 for part in search.find_iter(text) {
-                    let redacted = text.get(part.range()).and_then(|raw| self.masks.get(raw));
+                    let raw = text.get(part.range()).unwrap_or_default();
+                    if raw == replaced {
+                        continue;
+                    }
                     masked.push_str(text.get(rest..part.start()).unwrap_or_default());
-                    masked.push_str(redacted.map_or(FULLY_REDACTED, String::as_str));
+                    masked.push_str(&self.replacement(raw, depth));
                     rest = part.end();
                 }
                 match rest {
@@ -211,10 +218,18 @@ impl Masks {
         }
     }
 
+    /// The replacement of a masked string. If only a part of that is redacted, the rest may contain other masked strings.
+    fn replacement(&self, raw: &str, depth: usize) -> Cow<'_, str> {
+        match (self.masks.get(raw), depth.checked_sub(1)) {
+            (Some(redacted), Some(depth)) => self.mask_text(redacted, raw, depth),
+            (_, None) | (None, _) => Cow::Borrowed(FULLY_REDACTED),
+        }
+    }
+
     /// Masks a string that is a whole value. Returns `None` if nothing matches.
     fn mask_whole(&self, text: &str) -> Option<String> {
-        if let Some(redacted) = self.masks.get(text) {
-            return Some(redacted.clone());
+        if self.masks.contains_key(text) {
+            return Some(self.replacement(text, MAX_REPLACEMENT_DEPTH).into_owned());
         }
         let masked = self.text(text);
         (masked != text).then(|| masked.into_owned())
@@ -291,6 +306,18 @@ mod tests {
         let mut value = json!({ "ana@x.org": 4711, "n": 7, "other": 70, "is": true });
         masks.value(&mut value);
         assert_eq!(value, json!({ "[email]": "[pin]", "n": "[n]", "other": 70, "is": true }));
+    }
+
+    /// A string that is redacted only in part may contain what is redacted elsewhere as a whole value.
+    #[test]
+    fn masks_what_a_replacement_still_contains() {
+        let raw = json!(["it was hunter22, 696910409", 696910409]);
+        let masks = masks(&raw, &json!(["it was , 696910409", "[pin]"]));
+        let mut value = json!({ "it was hunter22, 696910409": "so it was hunter22, 696910409" });
+        masks.value(&mut value);
+        assert_eq!(value, json!({ "it was , [pin]": "so it was , [pin]" }));
+        let own = self::masks(&json!(["email"]), &json!(["[email]"]));
+        assert_eq!(own.text("email"), "[email]");
     }
 
     #[test]
