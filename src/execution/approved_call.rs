@@ -119,7 +119,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Some(output) if decision.is_permitted() => match self.context.claim(&attempt).await {
                 Ok(()) => {
                     let response = CallResponse::answered(output, by.clone());
-                    let mut outcome = self.settle(&attempt, decision, Ok(response).into());
+                    let kernel = self.context.kernel;
+                    let mut outcome =
+                        kernel.settle(decision, Ok(response).into(), self.state, attempt.started);
                     outcome.approved.clone_from(&attempt.approved);
                     Ok(outcome)
                 }

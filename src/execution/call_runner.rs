@@ -10,8 +10,8 @@ use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{Amount, Outcome, OutcomeKind, SessionState, ToolCall};
-use crate::host::{StoreError, ToolExecutor};
-use crate::kernel::{Decision, Effect, Execution, HeldResources, Kernel};
+use crate::host::{StoreError, ToolExecutor, catch_panic};
+use crate::kernel::{Decision, Effect, Event, HeldResources, Kernel, notify};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
 
@@ -135,7 +135,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 let at_most_once =
                     self.context.session.is_recorded || tool.is_some_and(|tool| tool.descriptor.once);
                 let attempt = CallAttempt { at_most_once, ..CallAttempt::new(hooked, key.clone(), started) };
-                Box::pin(self.run_new(&attempt, decision)).await
+                match Box::pin(self.run_decided(&attempt, decision)).await {
+                    Ok(outcome) => self.finish(&attempt, outcome).await,
+                    Err(error) => Box::pin(self.run_unclaimed(&attempt, error)).await,
+                }
             }
             (LedgerLookup::Unavailable(key, error), _) => {
                 Box::pin(self.deny_unavailable(&hooked.call, key, error, started)).await
@@ -147,20 +150,18 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         }
     }
 
-    async fn run_new<'c>(&mut self, attempt: &CallAttempt<'c>, decision: Decision<'c>) -> Outcome {
-        match self.run_decided(attempt, decision).await {
-            Ok(outcome) => self.finish(attempt, outcome).await,
-            Err(ClaimError::Lost(entry)) => match self.wait_for_other_runner(attempt, *entry).await {
+    /// The outcome of a new call that could not be claimed.
+    async fn run_unclaimed(&mut self, attempt: &CallAttempt<'_>, error: ClaimError) -> Outcome {
+        match error {
+            ClaimError::Lost(entry) => match self.wait_for_other_runner(attempt, *entry).await {
                 OtherRunner::Ended(outcome) => *outcome,
                 OtherRunner::Abandoned(entry) => {
                     let (call, key) = (attempt.requested(), &attempt.key);
-                    Box::pin(self.run_abandoned(call, key, *entry, attempt.started)).await
+                    self.run_abandoned(call, key, *entry, attempt.started).await
                 }
                 OtherRunner::Unknown(message) => self.indeterminate(attempt, unfinished(message)),
             },
-            Err(ClaimError::Ledger(error)) => {
-                Box::pin(self.deny(attempt, Effect::Deny, unavailable_ledger(&error))).await
-            }
+            ClaimError::Ledger(error) => self.deny(attempt, Effect::Deny, unavailable_ledger(&error)).await,
         }
     }
 
@@ -231,7 +232,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 Ok(outcome)
             }
             Effect::Answer => match decision.own_answer() {
-                Some(response) => Ok(self.settle(attempt, decision, Ok(response).into())),
+                Some(response) => {
+                    let execution = Ok(response).into();
+                    Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))
+                }
                 None => Ok(self.refuse(attempt, decision).await),
             },
             _ => Ok(self.refuse(attempt, decision).await),
@@ -248,23 +252,45 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         if attempt.needs_claim() {
             self.context.claim(attempt).await?;
         }
-        self.report_start(&decision);
+        let CallContext { kernel, services, .. } = &self.context;
+        if kernel.listener.is_some() || !services.observers.is_empty() {
+            self.report_start(&decision);
+        }
         let chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
         // On the heap: what is around a tool is large, and a tool may make calls itself.
         match Box::pin(chain.run(&mut decision)).await {
-            Ok(execution) => Ok(self.settle(attempt, decision, execution)),
+            Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),
             Err(stopped) => Ok(self.refuse_started(attempt, stopped, decision.input()).await),
         }
     }
 
-    /// Settles a call that was executed or answered.
-    pub(super) fn settle(
-        &mut self,
-        attempt: &CallAttempt<'_>,
-        decision: Decision<'_>,
-        execution: Execution,
-    ) -> Outcome {
-        self.context.kernel.settle(decision, execution, self.state, attempt.started)
+    /// Ends an attempt: `after` hooks see the outcome, and the ledger records it.
+    pub(super) async fn finish(&mut self, attempt: &CallAttempt<'_>, mut outcome: Outcome) -> Outcome {
+        let is_suspended = outcome.outcome == OutcomeKind::Suspended;
+        if !is_suspended && !self.context.hooks.all.is_empty() {
+            let (call, kernel, state) = (&attempt.hooked.call, self.context.kernel, &*self.state);
+            let redact = |outcome: &mut Outcome| kernel.redact_outcome(call, outcome, state);
+            outcome = self.context.hooks.after(call, outcome, redact).await;
+        }
+        let is_in_ledger =
+            self.context.session.is_recorded || attempt.needs_claim() || attempt.entry.is_some();
+        if is_in_ledger || is_suspended {
+            // Whatever fails here, the outcome stays.
+            let _ = catch_panic(self.record_end(attempt, &outcome)).await;
+        }
+        outcome
+    }
+
+    /// Notifies listeners and observers of an outcome.
+    pub(crate) fn report(&self, mut outcome: Outcome) -> Outcome {
+        let CallContext { kernel, services, session, .. } = &self.context;
+        outcome.session = session.name.map(str::to_owned);
+        notify(kernel.listener, &Event::Ended(&outcome));
+        // Observers have seen a replayed outcome before.
+        if !outcome.replayed && !services.observers.is_empty() {
+            self.notify_observers(&outcome);
+        }
+        outcome
     }
 
     /// The kernel, for decisions of which no listener is notified: they are made again.

@@ -1,33 +1,14 @@
-//! Reports the start and the end of a call: to `after` hooks, the ledger, the session's store, listeners and observers.
+//! Records the end of a call in the ledger and the session's store, and notifies listeners and observers of its start and its end.
 
 use super::{CallAttempt, CallContext, CallRunner};
 use crate::approval::LedgerKey;
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind};
-use crate::host::{Account, StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, catch_panic};
+use crate::host::{Account, StoreError, ToolCallSpan, ToolCallStart, ToolExecutor};
 use crate::kernel::{Decision, Event, notify};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
-    /// The end of an attempt: `after` hooks see the outcome, and the ledger records it.
-    pub(super) async fn finish(&mut self, attempt: &CallAttempt<'_>, mut outcome: Outcome) -> Outcome {
-        let call = &attempt.hooked.call;
-        if outcome.outcome != OutcomeKind::Suspended && !self.context.hooks.all.is_empty() {
-            let (kernel, state) = (self.context.kernel, &*self.state);
-            let redact = |outcome: &mut Outcome| kernel.redact_outcome(call, outcome, state);
-            outcome = self.context.hooks.after(call, outcome, redact).await;
-        }
-        if self.is_in_ledger(attempt) || outcome.outcome == OutcomeKind::Suspended {
-            // Whatever fails here, the outcome stays.
-            let _ = catch_panic(self.record_end(attempt, &outcome)).await;
-        }
-        outcome
-    }
-
-    /// Whether the ledger has, or gets, an entry of the call.
-    fn is_in_ledger(&self, attempt: &CallAttempt<'_>) -> bool {
-        self.context.session.is_recorded || attempt.needs_claim() || attempt.entry.is_some()
-    }
-
-    async fn record_end(&self, attempt: &CallAttempt<'_>, outcome: &Outcome) {
+    /// Records the end of an attempt in the session's store and in the ledger.
+    pub(super) async fn record_end(&self, attempt: &CallAttempt<'_>, outcome: &Outcome) {
         let ledger = self.context.ledger(attempt.requested());
         let is_recorded = self.context.session.is_recorded;
         // State first: a process that ends in between would otherwise leave a settled call whose labels and facts are lost.
@@ -54,27 +35,20 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         self.context.services.store_session(self.context.session.conversation, account, &state).await
     }
 
-    /// Notifies listeners and observers of an outcome.
-    pub(crate) fn report(&self, mut outcome: Outcome) -> Outcome {
-        let CallContext { kernel, services, hooks, session, .. } = &self.context;
-        outcome.session = session.name.map(str::to_owned);
-        notify(kernel.listener, &Event::Ended(&outcome));
-        // Observers have seen a replayed outcome before.
-        if outcome.replayed || services.observers.is_empty() {
-            return outcome;
-        }
+    /// Notifies observers of an outcome.
+    pub(super) fn notify_observers(&self, outcome: &Outcome) {
+        let CallContext { services, hooks, session, .. } = &self.context;
         if outcome.outcome != OutcomeKind::Suspended {
-            let shown = session.formatter.result(&outcome).map(|result| result.output.text());
+            let shown = session.formatter.result(outcome).map(|result| result.output.text());
             let span = ToolCallSpan {
                 request_id: &hooks.run.request_id,
                 iteration: hooks.run.iteration,
-                outcome: &outcome,
+                outcome,
                 shown: shown.as_deref(),
             };
             services.notify(|observer| observer.on_tool_end(&span));
         }
-        services.notify(|observer| observer.on_outcome(&outcome));
-        outcome
+        services.notify(|observer| observer.on_outcome(outcome));
     }
 
     /// Notifies listeners and observers that the execution of a call starts.

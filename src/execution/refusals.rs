@@ -40,7 +40,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The outcome of a call that may have run, and nobody knows how it ended.
     pub(super) fn indeterminate(&mut self, attempt: &CallAttempt<'_>, reason: Reason) -> Outcome {
         let decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
-        self.settle(attempt, decision, Execution::broken(reason, OutcomeKind::Indeterminate))
+        let execution = Execution::broken(reason, OutcomeKind::Indeterminate);
+        self.context.kernel.settle(decision, execution, self.state, attempt.started)
     }
 
     /// The same for a call that hooks have not seen in this attempt.

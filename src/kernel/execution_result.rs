@@ -40,37 +40,30 @@ impl Source {
             Self::Tool | Self::Cache(..) | Self::Others(_) => None,
         }
     }
+}
 
-    /// The kind and the reason of a call that has its result from here. `id` names policies.
-    pub(super) fn into_reason(
-        self,
-        id: impl Fn(PolicyRef) -> Option<String>,
-        decision: &Decision<'_>,
-    ) -> (OutcomeKind, Reason) {
-        let (kind, policy, code, message) = match self {
-            Self::Tool => return (OutcomeKind::Executed, decision.reason()),
-            Self::Policy(by) => {
-                let policy = id(by);
-                let name = policy.as_deref().unwrap_or_default();
-                let message = format!("`{name}` answers in the tool's place");
-                (OutcomeKind::Answered, policy, reason_code::ANSWERED, message)
-            }
-            Self::Others(by) => {
-                let names = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
-                let message = format!("{names} answered in the tool's place");
-                (OutcomeKind::Answered, None, reason_code::ANSWERED, message)
-            }
-            Self::Cache(by, age) => {
-                let when = match age.as_millis() {
-                    0 => "just now".to_owned(),
-                    _ => format!("{} ago", format(age)),
-                };
-                let message = format!("the tool returned this {when} for the same call");
-                (OutcomeKind::Cached, id(by), reason_code::CACHED, message)
-            }
-        };
-        (kind, Reason { policy, code: code.to_owned(), message })
-    }
+/// The reason of a call that a policy answered in the tool's place.
+pub(super) fn answered_by_policy(policy: Option<String>) -> Reason {
+    let name = policy.as_deref().unwrap_or_default();
+    let message = format!("`{name}` answers in the tool's place");
+    Reason { policy, code: reason_code::ANSWERED.to_owned(), message }
+}
+
+/// The reason of a call that people or a hook answered in the tool's place; their names, as far as they are known.
+pub(super) fn answered_by_others(names: &[String]) -> Reason {
+    let names = if names.is_empty() { "a person".to_owned() } else { names.join(", ") };
+    let message = format!("{names} answered in the tool's place");
+    Reason { policy: None, code: reason_code::ANSWERED.to_owned(), message }
+}
+
+/// The reason of a call whose result is from a cache policy and of this age.
+pub(super) fn cached(policy: Option<String>, age: Duration) -> Reason {
+    let when = match age.as_millis() {
+        0 => "just now".to_owned(),
+        _ => format!("{} ago", format(age)),
+    };
+    let message = format!("the tool returned this {when} for the same call");
+    Reason { policy, code: reason_code::CACHED.to_owned(), message }
 }
 
 impl CallResponse {

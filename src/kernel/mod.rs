@@ -15,7 +15,6 @@ mod gate;
 mod limit_requests;
 mod normalise;
 mod outcome_builder;
-mod phase_recorder;
 mod redacted_call;
 pub(crate) mod run_policies;
 mod session_use;
@@ -58,8 +57,8 @@ use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use gate::GateResult;
 use normalise::Normalised;
-use phase_recorder::PhaseRecorder;
 use redacted_call::{RedactedCall, RedactedParts};
+use trace::PhaseRecorder;
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use super::events::{MatchStatus, SkipReason};
-use super::execution_result::{Broken, CallResponse, Execution, Records};
-use super::phase_recorder::{Evaluation, PhaseRecorder};
+use super::execution_result::{
+    Broken, CallResponse, Execution, Records, Source, answered_by_others, answered_by_policy, cached,
+};
 use super::redacted_call::{RedactedCall, WITHHELD};
-use super::trace::{PolicyHandle, PolicyRef, Trace};
+use super::trace::{Evaluation, PhaseRecorder, PolicyHandle, PolicyRef, Trace};
 use super::{CallScope, Decision, Kernel};
 use crate::call::{
     AuditEntry, CallView, Masks, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall, Verdict,
@@ -16,7 +17,7 @@ use crate::call::{
 };
 use crate::host::ToolError;
 use crate::json::{Map, Value};
-use crate::middleware::PolicyKind;
+use crate::middleware::{Audit, PolicyKind};
 use crate::policy::{Mode, Policy};
 
 /// A call that is being settled.
@@ -102,7 +103,12 @@ impl<'a> OutcomeBuilder<'a> {
         let id = |reference: PolicyRef| find(reference).map(|policy| policy.id.clone());
         match result {
             Ok(CallResponse { result: Ok(output), source, dry }) => {
-                let (kind, reason) = source.into_reason(id, decision);
+                let (kind, reason) = match source {
+                    Source::Tool => (OutcomeKind::Executed, decision.reason()),
+                    Source::Policy(by) => (OutcomeKind::Answered, answered_by_policy(id(by))),
+                    Source::Others(by) => (OutcomeKind::Answered, answered_by_others(&by)),
+                    Source::Cache(by, age) => (OutcomeKind::Cached, cached(id(by), age)),
+                };
                 Self { output: Some(output), dry, ..new(subject, kind, reason) }
             }
             Ok(CallResponse { result: Err(error), source, .. }) => {
@@ -189,8 +195,15 @@ impl OutcomeBuilder<'_> {
             let error = error.map(|error| self.masks.text(&redacted.text(error)).into_owned());
             let approval = (self.kind == OutcomeKind::Suspended)
                 .then(|| self.approval_request(kernel, decision, &message, &redacted, view));
-            let mut audit = self.recorded(&redacted, view);
-            audit.extend(self.audit(&redacted, view));
+            let mut audit = match self.records.entries.is_empty() {
+                true => Vec::new(),
+                false => self.recorded_entries(&redacted, view),
+            };
+            for by in &self.policies {
+                if let PolicyKind::Audit(policy) = &by.policy.kind {
+                    audit.extend(self.audit_entry(*by, policy, &redacted, view));
+                }
+            }
             if self.recorder.has_listener() {
                 self.report_rest(view);
             }
@@ -257,7 +270,7 @@ impl OutcomeBuilder<'_> {
 
     /// The audit entries of policies around the execution. They may contain arguments and results in any place,
     /// so all redactions of this call apply.
-    fn recorded(&self, redacted: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
+    fn recorded_entries(&self, redacted: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
         let redactions = self.subject.redactions(&view);
         let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
@@ -272,33 +285,34 @@ impl OutcomeBuilder<'_> {
         self.records.entries.iter().filter_map(entry).collect()
     }
 
-    /// The entries of audit policies. Conditions see the real call, entries its redacted form; an undecided
-    /// policy records.
-    fn audit(&self, redacted: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
-        let mut entries = Vec::new();
-        for by in &self.policies {
-            let policy = by.policy;
-            let PolicyKind::Audit(audit) = &policy.kind else { continue };
-            let truth = policy.matcher.eval(&view);
-            let applies = policy.kind.application(&truth, Phase::Settle).takes_part();
-            self.recorder.record(*by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
-            if applies && policy.mode != Mode::Shadow {
-                let fields = audit.recorded_values(redacted.view(view)).map(|(path, value)| {
-                    let value = match (path.root(), value) {
-                        // Facts of earlier calls may contain values that only this call redacts.
-                        (Root::Session, value) => redacted.value(value),
-                        // An error may repeat arguments and results.
-                        (Root::Error, Value::String(error)) => {
-                            Value::from(self.masks.text(&redacted.text(&error)).into_owned())
-                        }
-                        (_, value) => value,
-                    };
-                    (path.text().to_owned(), value)
-                });
-                let fields = fields.collect();
-                entries.push(AuditEntry { policy: policy.id.clone(), fields });
-            }
+    /// The entry of an audit policy, if it applies. Its condition sees the real call, the entry its redacted form; an
+    /// undecided policy records.
+    fn audit_entry(
+        &self,
+        by: PolicyHandle<'_>,
+        audit: &Audit,
+        redacted: &RedactedCall<'_>,
+        view: CallView<'_>,
+    ) -> Option<AuditEntry> {
+        let policy = by.policy;
+        let truth = policy.matcher.eval(&view);
+        let applies = policy.kind.application(&truth, Phase::Settle).takes_part();
+        self.recorder.record(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
+        if !applies || policy.mode == Mode::Shadow {
+            return None;
         }
-        entries
+        let fields = audit.recorded_values(redacted.view(view)).map(|(path, value)| {
+            let value = match (path.root(), value) {
+                // Facts of earlier calls may contain values that only this call redacts.
+                (Root::Session, value) => redacted.value(value),
+                // An error may repeat arguments and results.
+                (Root::Error, Value::String(error)) => {
+                    Value::from(self.masks.text(&redacted.text(&error)).into_owned())
+                }
+                (_, value) => value,
+            };
+            (path.text().to_owned(), value)
+        });
+        Some(AuditEntry { policy: policy.id.clone(), fields: fields.collect() })
     }
 }

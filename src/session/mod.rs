@@ -290,7 +290,7 @@ impl Session {
         let call = self.name_call(call);
         let occurrence = self.state.unique_call_id(&call.id);
         self.halt_if_aborted();
-        let stored = self.refresh_state().await;
+        let stored = if self.is_recorded { self.refresh_state().await } else { Ok(()) };
         let scope = self.scope();
         let mut runner = self.runner(&scope, executor);
         runner.run_call(call, occurrence, &stored, started).await
@@ -374,6 +374,13 @@ impl Session {
 
     fn layers(&self) -> Layers {
         std::iter::once(self.shared.bundle.load_full()).chain(self.lower_layers.iter().cloned()).collect()
+    }
+
+    /// An aborted run starts nothing.
+    fn halt_if_aborted(&mut self) {
+        if let Some(reason) = self.run.abort_reason() {
+            self.state.halt(&reason);
+        }
     }
 
     /// Gives a call without an id one, for approvals and results need it.

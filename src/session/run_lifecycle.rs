@@ -174,13 +174,6 @@ impl Session {
         self.halt_if_aborted();
     }
 
-    /// An aborted run starts nothing.
-    pub(super) fn halt_if_aborted(&mut self) {
-        if let Some(reason) = self.run.abort_reason() {
-            self.state.halt(&reason);
-        }
-    }
-
     /// All calls of a round have their outcomes.
     pub(super) fn after_calls(&mut self, outcomes: &[Outcome]) {
         self.set_run_members(RunPhase::AfterTools);
