@@ -16,7 +16,9 @@ use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
 use crate::execution::{AcceptsAnswer, EngineServices, HostServices};
 use crate::explain::{Explainer, Explanation};
-use crate::host::{Clock, Observer, StateStore, SystemClock};
+use crate::host::{
+    CacheStore, Clock, CombinedStore, LimitStore, Observer, RecordStore, StateStore, SystemClock,
+};
 use crate::kernel::{Decision, EventListener, Kernel, Layers};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
@@ -120,7 +122,7 @@ impl Engine {
             tools: ToolCatalog::default(),
             clock: Box::new(SystemClock),
             observers: Vec::new(),
-            store: None,
+            store: CombinedStore::new(Arc::new(MemoryStore::default())),
             seed: None,
             keys: None,
             answer_validator: None,
@@ -177,7 +179,7 @@ pub struct EngineBuilder {
     tools: ToolCatalog,
     clock: Box<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
-    store: Option<Arc<dyn StateStore>>,
+    store: CombinedStore,
     seed: Option<u64>,
     keys: Option<Keys>,
     answer_validator: Option<Box<AcceptsAnswer>>,
@@ -216,7 +218,28 @@ impl EngineBuilder {
     /// Sets the store for state that outlives a call; the default is in memory. Engines that share a store share limits and caches.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn StateStore>) -> Self {
-        self.store = Some(store);
+        self.store = CombinedStore::new(store);
+        self
+    }
+
+    /// Replaces the store of limits, for example by one that several hosts share. A later [`store`](Self::store) replaces it again.
+    #[must_use]
+    pub fn limit_store(mut self, limits: Arc<dyn LimitStore>) -> Self {
+        self.store = self.store.with_limits(limits);
+        self
+    }
+
+    /// Replaces the store of cached results: see [`CombinedStore::with_cache`]. A later [`store`](Self::store) replaces it again.
+    #[must_use]
+    pub fn cache_store(mut self, cache: Arc<dyn CacheStore>) -> Self {
+        self.store = self.store.with_cache(cache);
+        self
+    }
+
+    /// Replaces the store of calls, approvals, sessions and budgets. A later [`store`](Self::store) replaces it again.
+    #[must_use]
+    pub fn record_store(mut self, records: Arc<dyn RecordStore>) -> Self {
+        self.store = self.store.with_records(records);
         self
     }
 
@@ -278,10 +301,9 @@ impl EngineBuilder {
             hooks,
             listener,
         } = self;
-        let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let reload_history = Arc::new(ReloadHistory::begin(&*clock));
-        let host = HostServices { store, keys, accepts_answer, clock, observers, random };
+        let host = HostServices { store: Arc::new(store), keys, accepts_answer, clock, observers, random };
         let services = EngineServices::new(host);
         let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
         Engine { shared: Arc::new(shared), reload_history }

@@ -1,8 +1,8 @@
 //! Test stores: an in-memory store in which a test overrides single operations.
 
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreFuture,
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -70,7 +70,7 @@ impl<A: Alteration> Altered<A> {
     }
 }
 
-impl<A: Alteration> StateStore for Altered<A> {
+impl<A: Alteration> LimitStore for Altered<A> {
     fn acquire<'a>(
         &'a self,
         now: Timestamp,
@@ -78,12 +78,17 @@ impl<A: Alteration> StateStore for Altered<A> {
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.by.take(self.by.answer(self.inner.acquire(now, takes)), &self.inner, takes)
     }
+
     fn release(&self, key: &str) {
         self.by.give_back(&self.inner, key);
     }
+
     fn slot_released(&self) -> BoxFuture<'_, ()> {
         self.inner.slot_released()
     }
+}
+
+impl<A: Alteration> CacheStore for Altered<A> {
     fn cache_get<'a>(
         &'a self,
         now: Timestamp,
@@ -92,6 +97,7 @@ impl<A: Alteration> StateStore for Altered<A> {
     ) -> StoreFuture<'a, CacheLookup> {
         self.by.cache_get(self.by.answer(self.inner.cache_get(now, space, key)))
     }
+
     fn cache_put<'a>(
         &'a self,
         space: CacheSpace<'a>,
@@ -101,21 +107,29 @@ impl<A: Alteration> StateStore for Altered<A> {
     ) -> StoreFuture<'a, ()> {
         self.by.answer(self.inner.cache_put(space, key, entry, generation))
     }
+
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         self.by.answer(self.inner.cache_clear(space))
     }
+}
+
+impl<A: Alteration> RecordStore for Altered<A> {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         self.by.record(self.by.answer(self.inner.record(key)), key)
     }
+
     fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         self.by.write_record(self.by.answer(self.inner.write_record(now, write)), write.key)
     }
+
     fn is_shared(&self) -> bool {
         self.by.is_shared()
     }
+
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.by.answer(self.inner.has_lost_records(account))
     }
+
     fn records<'a>(
         &'a self,
         space: &'a str,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callgate::OutcomeKind;
 use callgate::ToolError;
 use callgate::host::{
-    BoxFuture, Clock, LimitAcquisition, LimitRefusal, ManualClock, StateStore, StoreFuture,
+    BoxFuture, Clock, LimitAcquisition, LimitRefusal, LimitStore, ManualClock, StoreFuture,
 };
 use callgate::json::json;
 use callgate::state::MemoryStore;

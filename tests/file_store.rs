@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use callgate::host::{
-    Account, Allowance, Amount, ConditionalWrite, LimitAcquisition, Record, RecordKey, StateStore,
+    Account, Allowance, Amount, CacheStore, ConditionalWrite, LimitAcquisition, LimitStore, Record,
+    RecordKey, RecordStore, StateStore,
 };
 use callgate::json::{Value, json};
 use callgate_sqlite::SqliteStore;

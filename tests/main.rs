@@ -126,6 +126,7 @@ mod seals;
 mod seeds;
 #[cfg(test)]
 mod store_contract;
+mod store_parts;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::host::{
-    BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition, LimitRefusal, Record,
-    RecordKey, RecordPage, StateStore, StoreFuture,
+    BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StateStore, StoreFuture,
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
@@ -339,7 +339,7 @@ fn each_row_of_the_table_names_an_existing_test() {
 #[derive(Default)]
 struct OwnStorage(MemoryStore);
 
-impl StateStore for OwnStorage {
+impl LimitStore for OwnStorage {
     fn acquire<'a>(
         &'a self,
         now: Timestamp,
@@ -347,12 +347,17 @@ impl StateStore for OwnStorage {
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.0.acquire(now, takes)
     }
+
     fn release(&self, key: &str) {
         self.0.release(key);
     }
+
     fn slot_released(&self) -> BoxFuture<'_, ()> {
         self.0.slot_released()
     }
+}
+
+impl CacheStore for OwnStorage {
     fn cache_get<'a>(
         &'a self,
         now: Timestamp,
@@ -361,6 +366,7 @@ impl StateStore for OwnStorage {
     ) -> StoreFuture<'a, CacheLookup> {
         self.0.cache_get(now, CacheSpace { max_entries: 1000, ..space }, key)
     }
+
     fn cache_put<'a>(
         &'a self,
         space: CacheSpace<'a>,
@@ -370,18 +376,25 @@ impl StateStore for OwnStorage {
     ) -> StoreFuture<'a, ()> {
         self.0.cache_put(CacheSpace { max_entries: 1000, ..space }, key, entry, generation)
     }
+
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         self.0.cache_clear(space)
     }
+}
+
+impl RecordStore for OwnStorage {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         self.0.record(key)
     }
+
     fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         self.0.write_record(now, write)
     }
+
     fn has_lost_records<'a>(&'a self, account: &'a callgate::host::Account) -> StoreFuture<'a, bool> {
         self.0.has_lost_records(account)
     }
+
     fn records<'a>(
         &'a self,
         space: &'a str,

@@ -42,7 +42,7 @@ impl Inbox {
     }
 
     fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(Arc::clone(&self.store), &*self.clock)
+        Ledger::new(self.store.clone(), &*self.clock)
     }
 
     /// All requests, including those of completed calls, ordered by conversation and id.

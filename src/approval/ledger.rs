@@ -10,7 +10,7 @@ use super::grant::Grant;
 use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
 use crate::host::{
-    Account, Clock, ConditionalWrite, Record, RecordKey, StateStore, StoreError, space, with_store_timeout,
+    Account, Clock, ConditionalWrite, Record, RecordKey, RecordStore, StoreError, space, with_store_timeout,
 };
 use crate::json::{self, json};
 use crate::message::ResponsePart;
@@ -101,7 +101,7 @@ pub struct KeyedEntry {
 /// The calls and grants of a store.
 #[derive(Clone)]
 pub struct Ledger<'l> {
-    store: Arc<dyn StateStore>,
+    store: Arc<dyn RecordStore>,
     clock: &'l dyn Clock,
     account: Account,
 }
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Ledger<'_> {
 
 impl<'l> Ledger<'l> {
     /// The ledger of a store.
-    pub fn new(store: Arc<dyn StateStore>, clock: &'l dyn Clock) -> Self {
+    pub fn new(store: Arc<dyn RecordStore>, clock: &'l dyn Clock) -> Self {
         Self { store, clock, account: Account::NOBODY }
     }
 

@@ -57,7 +57,7 @@ impl EngineServices {
 
     /// The ledger of the store. New entries are charged to the account.
     pub(crate) fn ledger(&self, account: Account) -> Ledger<'_> {
-        Ledger::new(Arc::clone(&self.store), &*self.clock).with_account(account)
+        Ledger::new(self.store.clone(), &*self.clock).with_account(account)
     }
 
     /// Asks the store, with the time limit of all its operations.

@@ -1,23 +1,26 @@
 //! The interfaces that the embedding program implements: tool executor, clock, state store and observers.
 
 mod account;
+mod cache_store;
 mod clock;
-mod panic_guard;
-mod record;
-mod store;
 mod closure_tools;
+mod limit_store;
+mod panic_guard;
+mod record_store;
+mod state_store;
+mod store_operation;
 
 pub use account::Account;
+pub use cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
-pub use panic_guard::{catch_panic, with_deadline};
-pub use record::{ConditionalWrite, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey, RecordPage, space};
-pub use store::with_store_timeout;
-pub use store::{
-    Allowance, CacheEntry, CacheLookup, CacheSpace, LimitAcquisition, LimitRefusal, StateStore, StoreError,
-    StoreFuture,
-};
-
 pub use closure_tools::ClosureTools;
+pub use limit_store::{Allowance, LimitAcquisition, LimitRefusal, LimitStore};
+pub use panic_guard::{catch_panic, with_deadline};
+pub use record_store::{
+    ConditionalWrite, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey, RecordPage, RecordStore, space,
+};
+pub use state_store::{CombinedStore, StateStore};
+pub use store_operation::{StoreError, StoreFuture, with_store_timeout};
 
 use std::future::Future;
 

@@ -12,8 +12,8 @@ use super::limit_algorithms::since_epoch;
 use super::limit_table::LimitTable;
 use super::records::RecordTable;
 use crate::host::{
-    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreFuture,
+    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
+    LimitAcquisition, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
 };
 
 /// A state store in memory, for one process. It starts empty, and all engines with the same instance share it.
@@ -78,7 +78,7 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
-impl StateStore for MemoryStore {
+impl LimitStore for MemoryStore {
     fn acquire<'a>(
         &'a self,
         now: Timestamp,
@@ -104,7 +104,9 @@ impl StateStore for MemoryStore {
         // Created here and not on the first poll: no notification is missed from now on.
         Box::pin(self.freed.notified())
     }
+}
 
+impl CacheStore for MemoryStore {
     fn cache_get<'a>(
         &'a self,
         now: Timestamp,
@@ -138,7 +140,9 @@ impl StateStore for MemoryStore {
             Ok(())
         })
     }
+}
 
+impl RecordStore for MemoryStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         Box::pin(async move { Ok(self.lock_records().get(key)) })
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use callgate::approval::{Inbox, InboxItem};
-use callgate::host::{ManualClock, StateStore, StoreFuture};
+use callgate::host::{ManualClock, RecordStore, StateStore, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;

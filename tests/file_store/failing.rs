@@ -1,5 +1,6 @@
 //! A store whose file is removed, replaced, locked or damaged.
 
+use callgate::host::{CacheStore, LimitStore, RecordStore};
 use std::fs;
 
 use rusqlite::Connection;

@@ -1,5 +1,6 @@
 //! Opening of stores, and files that are rejected and left unchanged.
 
+use callgate::host::RecordStore;
 use std::fs;
 
 use rusqlite::Connection;

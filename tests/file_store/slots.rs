@@ -1,5 +1,6 @@
 //! Slots of stores that share a file.
 
+use callgate::host::LimitStore;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 

@@ -1,5 +1,6 @@
 //! The memory store at its capacity.
 
+use callgate::host::LimitStore;
 use callgate::json::json;
 
 use super::caches::{get, put, space};

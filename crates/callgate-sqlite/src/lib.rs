@@ -34,8 +34,8 @@ use self::slot_owners::SlotOwner;
 pub use self::store_url::{StoreUrlError, file_path, open as open_store};
 use self::writer_thread::{SlotWaiters, ThreadMessage, WriterThread};
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreError, StoreFuture,
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError, StoreFuture,
 };
 use callgate::state::cache::entry_size;
 use callgate::state::capacity::{Capacity, units};
@@ -201,7 +201,7 @@ impl Drop for SqliteStore {
     }
 }
 
-impl StateStore for SqliteStore {
+impl LimitStore for SqliteStore {
     fn acquire<'a>(
         &'a self,
         now: Timestamp,
@@ -248,6 +248,12 @@ impl StateStore for SqliteStore {
         })
     }
 
+    fn exposes_limits(&self) -> bool {
+        true
+    }
+}
+
+impl CacheStore for SqliteStore {
     fn cache_get<'a>(
         &'a self,
         now: Timestamp,
@@ -290,6 +296,12 @@ impl StateStore for SqliteStore {
         ))
     }
 
+    fn exposes_cache(&self) -> bool {
+        true
+    }
+}
+
+impl RecordStore for SqliteStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         let (space, key) = (key.space.to_owned(), key.key.to_owned());
         let get = move |database: &Connection, _: &DatabaseFile| {

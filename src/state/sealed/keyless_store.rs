@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::call::Amount;
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreError, StoreFuture,
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError, StoreFuture,
 };
 
 /// A store that fails every operation, because its data would be readable by everyone who can read the store.
@@ -16,7 +16,7 @@ fn fail<'a, T: 'a>() -> StoreFuture<'a, T> {
     Box::pin(async move { Err(StoreError::Unavailable(message.to_owned())) })
 }
 
-impl StateStore for KeylessStore {
+impl LimitStore for KeylessStore {
     fn acquire<'a>(&'a self, _: Timestamp, _: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         fail()
     }
@@ -30,7 +30,9 @@ impl StateStore for KeylessStore {
     fn slot_released(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
 
+impl CacheStore for KeylessStore {
     fn cache_get<'a>(&'a self, _: Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, CacheLookup> {
         fail()
     }
@@ -42,7 +44,9 @@ impl StateStore for KeylessStore {
     fn cache_clear<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
         fail()
     }
+}
 
+impl RecordStore for KeylessStore {
     fn record<'a>(&'a self, _: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         fail()
     }

@@ -65,11 +65,12 @@ const WRITE_LOCKS: usize = 64;
 /// How often a record is read again after concurrent writes.
 const MAX_ATTEMPTS: usize = 64;
 
-/// Wraps a store for use with the server's keys: sealed, if other processes can read or write it. Without keys, every
-/// operation of such a store fails.
+/// Wraps a store for use with the server's keys: sealed, if other processes can read or write any part of it. Without keys,
+/// every operation of such a store fails.
 pub fn seal_store(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
+    let exposes_records = store.is_shared() && !store.is_sealed();
     match keys {
-        _ if !store.is_shared() || store.is_sealed() => store,
+        _ if !exposes_records && !store.exposes_limits() && !store.exposes_cache() => store,
         Some(keys) => Arc::new(SealedStore::new(store, keys.clone())),
         None => Arc::new(KeylessStore),
     }

@@ -6,11 +6,11 @@ use super::envelope::{RecordLocation, open_cached, seal_cached};
 use super::keyed_names::{KeyedAcquisitions, cache_name, limit_names};
 use super::{ProvisionalSlots, SealedStore, seal_error};
 use crate::host::{
-    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreFuture,
+    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
+    LimitAcquisition, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
 };
 
-impl StateStore for SealedStore {
+impl LimitStore for SealedStore {
     fn acquire<'a>(
         &'a self,
         now: Timestamp,
@@ -67,7 +67,9 @@ impl StateStore for SealedStore {
     fn slot_released(&self) -> BoxFuture<'_, ()> {
         self.inner.slot_released()
     }
+}
 
+impl CacheStore for SealedStore {
     fn cache_get<'a>(
         &'a self,
         now: Timestamp,
@@ -105,7 +107,9 @@ impl StateStore for SealedStore {
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         self.inner.cache_clear(space)
     }
+}
 
+impl RecordStore for SealedStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         Box::pin(async move {
             let store = self.identity().await?;

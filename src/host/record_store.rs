@@ -1,8 +1,9 @@
-//! Persistent records of a store: versioned values that are written with compare-and-swap.
+//! The store of records: versioned values that are written with compare-and-swap, such as calls, approvals and sessions.
 
 use jiff::Timestamp;
 
 use super::Account;
+use super::store_operation::StoreFuture;
 use crate::json::Value;
 
 /// The largest value of a record, in bytes of JSON. A larger value is not written, nor is one that is nested too deeply to
@@ -94,4 +95,43 @@ pub struct RecordPage {
     pub records: Vec<(String, Record)>,
     /// Whether more records follow the last one.
     pub more: bool,
+}
+
+/// Stores the records of calls, approvals, sessions and budgets.
+pub trait RecordStore: Send + Sync {
+    /// The record of this key, if it exists.
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>>;
+
+    /// Writes a record if the stored version is the expected one; returns whether it did. Of several concurrent writes
+    /// over the same version, one succeeds. From then on, every process that shares the store reads the new value, also
+    /// after a crash if the store is persistent.
+    ///
+    /// # Errors
+    /// If it is unknown whether the record was written; if the store or the account's share is full (a record is deleted
+    /// only after its expiry, or evicted for another record of the same account); or if the value is larger than
+    /// [`MAX_RECORD_BYTES`].
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool>;
+
+    /// Up to `limit` records of a space whose keys come after `after`, ordered by key.
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage>;
+
+    /// Whether records of this account were refused or evicted because its share was full. Then a missing record may have
+    /// existed: its content is unknown, not empty. A store that never refuses or evicts because of an account's share
+    /// returns `false`; a store that wraps another one delegates to it.
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool>;
+
+    /// Whether the store is persistent and other processes see what this one writes.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether the store authenticates its records itself, as a [`SealedStore`](crate::state::SealedStore) does.
+    fn is_sealed(&self) -> bool {
+        false
+    }
 }
