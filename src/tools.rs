@@ -41,6 +41,7 @@ pub struct ToolDescriptor {
 
 /// Why a text is not an array of tools.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ToolListError {
     /// Not JSON, a duplicate key, or a member of the wrong type; the error has the position.
     #[error("{0}")]

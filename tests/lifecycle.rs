@@ -18,8 +18,8 @@ use callgate::call::Outcome;
 use callgate::host::BoxFuture;
 use callgate::json::Value;
 use callgate::lifecycle::{
-    BeforeAction, Chunk, ChunkAction, HookCall, Middleware, ModelConfig, ModelConfigPatch, RunContext,
-    RunEnd, RunStats, ToolCallEnd, Usage,
+    BeforeAction, Chunk, ChunkAction, HookCall, HookError, Middleware, ModelConfig, ModelConfigPatch,
+    RunContext, RunEnd, RunStats, ToolCallEnd, Usage,
 };
 use callgate::message::{History, Message, Part, Role};
 use callgate::{Session, ToolCall, ToolDescriptor};
@@ -97,7 +97,7 @@ impl Middleware for Listener {
     fn after_completion(&self, run: &RunContext, _: &History) {
         self.record(run, "after completion");
     }
-    fn on_end(&self, run: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, run: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), HookError> {
         let ending = match ending {
             RunEnd::Finished { reason, .. } => format!("finished {}", reason.clone().unwrap_or_default()),
             RunEnd::Aborted { reason } => format!("aborted {reason}"),

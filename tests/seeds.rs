@@ -11,8 +11,8 @@ use callgate::host::{
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    BeforeAction, Chunk, ChunkAction, ErrorAction, Middleware, ModelConfig, ModelConfigPatch, RunContext,
-    RunEnd, RunPhase, RunStats, ToolHooks, Usage,
+    BeforeAction, Chunk, ChunkAction, ErrorAction, HookError, Middleware, ModelConfig, ModelConfigPatch,
+    RunContext, RunEnd, RunPhase, RunStats, ToolHooks, Usage,
 };
 use callgate::message::{Dialect, History, Message, Part, PartContent, Role, approval_response};
 use callgate::state::MemoryStore;
@@ -179,7 +179,7 @@ impl Middleware for Tanstack {
     fn on_usage(&self, run: &RunContext, usage: &Usage) {
         note(&self.log, format!("Iteration {}: {} tokens", run.iteration, usage.tokens()));
     }
-    fn on_end(&self, run: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, run: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), HookError> {
         // Analytics and alerts, which no one waits for.
         let line = match ending {
             RunEnd::Finished { content, .. } => {

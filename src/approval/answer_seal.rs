@@ -9,6 +9,7 @@ use crate::seal::{Keys, Purpose, SealError};
 
 /// Why an answer's approver cannot be verified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AnswerSealError {
     /// There is no seal.
     #[error("the answer names its approver, but has no seal")]

@@ -45,6 +45,7 @@ impl<'e> ApproverEntry<'e> {
 
 /// Why an answer does not count for a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApproverError {
     /// The policy restricts approvers, and the answer has no verified name.
     #[error("the policy requires a verified approver, and the answer has none")]

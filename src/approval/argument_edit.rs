@@ -5,6 +5,7 @@ use crate::path::{Path, PathStep};
 
 /// Why edited arguments are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArgumentEditError {
     /// The path is not one that approvers may change.
     #[error("`{0}` may not be changed by the approver")]

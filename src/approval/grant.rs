@@ -34,6 +34,7 @@ impl GrantKey<'_> {
 /// An approval that also applies to later calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Grant {
     /// The approval request that was answered.
     pub approval_id: String,

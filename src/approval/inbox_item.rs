@@ -11,6 +11,7 @@ use crate::safe_text::escape_controls;
 
 /// An approval request with its answers and status.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct InboxItem {
     /// The call's name in the ledger.
     pub key: LedgerKey,
@@ -30,6 +31,7 @@ pub struct InboxItem {
 
 /// What one policy requires of answers, and has so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequirementStatus {
     /// The policy; `None` for `defaults.unmatched`.
     pub policy: Option<String>,
@@ -93,6 +95,7 @@ impl InboxItem {
 
 /// Why an operation on the inbox failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InboxError {
     /// The ledger cannot be read or written.
     #[error(transparent)]

@@ -44,6 +44,7 @@ impl LedgerKey {
 
 /// Why a ledger operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LedgerError {
     /// The store failed.
     #[error("{}", of_store(.0))]

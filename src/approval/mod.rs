@@ -20,16 +20,30 @@ mod requirement;
 mod bound_request;
 mod tally;
 
+pub use crate::call::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
 pub use answer_seal::{AnswerSealError, seal_answer, verify_answer};
-pub use approvers::{ApproverEntry, ApproverError, name_comparison};
-pub use argument_edit::{ArgumentEditError, apply_edits};
-pub use bound_context::BoundContext;
-pub use bound_request::{BoundRequest, BoundRequestError, ScriptJournal};
-pub use call_key::{CallKey, CallKeys, RecalledRequest};
+pub use approvers::{ApproverEntry, ApproverError};
+pub use argument_edit::ArgumentEditError;
 pub use grant::{Grant, GrantKey};
 pub use inbox::Inbox;
 pub use inbox_item::{InboxError, InboxItem, RequestStatus, RequirementStatus};
-pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, LedgerKey};
-pub use ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
+pub use ledger::{Ledger, LedgerError};
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
+
+// How a call is suspended and resumed, for the other crates of Callgate.
+#[doc(hidden)]
+pub use approvers::name_comparison;
+#[doc(hidden)]
+pub use argument_edit::apply_edits;
+#[doc(hidden)]
+pub use bound_context::BoundContext;
+#[doc(hidden)]
+pub use bound_request::{BoundRequest, BoundRequestError, ScriptJournal};
+#[doc(hidden)]
+pub use call_key::{CallKey, CallKeys, RecalledRequest};
+#[doc(hidden)]
+pub use ledger::{ClaimResult, KeyedEntry, LedgerKey};
+#[doc(hidden)]
+pub use ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
+#[doc(hidden)]
 pub use tally::{IgnoredAnswer, Tally, count_answers};

@@ -7,6 +7,7 @@ use crate::json::Value;
 /// The approval request: the `tool-approval-request` part of a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// `approval_<toolCallId>`.
     pub approval_id: String,
@@ -47,6 +48,7 @@ pub struct ApprovalRequest {
 /// The approval that lets a suspended call run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ApprovalRecord {
     /// The request that was answered; for a grant, the one that it was given with.
     pub approval_id: String,
@@ -88,6 +90,7 @@ impl CardLabels {
 /// The decision of the approvers about a pending call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ApprovalDecision {
     /// The request that was answered.
     pub approval_id: String,

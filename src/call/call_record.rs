@@ -44,6 +44,7 @@ pub struct CallRecord {
 
 /// Why a line is not a valid call.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallRecordError {
     /// Not JSON, or JSON with a duplicate key.
     #[error("not a JSON object: {0}")]

@@ -8,6 +8,7 @@ use crate::json::{Map, Value};
 /// The phase of a call in which a policy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Phase {
     /// Normalises and validates the arguments.
     Normalise,
@@ -22,6 +23,7 @@ pub enum Phase {
 /// A policy's verdict on one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Verdict {
     /// No objection.
     Pass,
@@ -40,6 +42,7 @@ pub enum Verdict {
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum OutcomeKind {
     /// The tool ran and answered.
     Executed,
@@ -203,6 +206,7 @@ pub struct Reason {
 
 /// How one policy was applied to one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PolicyTrace {
     /// The policy's id.
     pub id: String,
@@ -221,6 +225,7 @@ pub struct PolicyTrace {
 
 /// The fields that an `audit` policy recorded of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AuditEntry {
     /// The policy's id.
     pub policy: String,
@@ -230,6 +235,7 @@ pub struct AuditEntry {
 
 /// The outcome of one call, for people and programs. Already redacted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The call's id.
     pub id: String,

@@ -6,6 +6,7 @@ use super::{Reason, Verdict};
 
 /// What a policy in shadow mode would have done to a run around its calls. (Its effect on a call is part of the call's outcome.)
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunShadowEffect {
     /// The policy's id.
     pub id: String,

@@ -61,6 +61,7 @@ pub struct ActionId {
 
 /// Why a string is not an action id of an approval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ActionError {
     /// It has another prefix; only [`FromStr`] returns this.
     #[error("`{}` is not an approval action: approval actions start with `{PREFIX}`", truncate(&escape_controls(.0)))]

@@ -18,6 +18,7 @@ pub struct RoutedAction {
 
 /// Why a click can't be used as a response.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RouteError {
     /// The history has no such request, or one without a call.
     #[error("this history has no approval request `{key}`")]

@@ -60,6 +60,7 @@ pub struct Payload {
 
 /// Why a payload can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PayloadError {
     /// It is too long.
     #[error("the payload has {bytes} bytes, the maximum is {MAX_PAYLOAD_BYTES}")]

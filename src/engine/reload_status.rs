@@ -14,6 +14,7 @@ use crate::policy::{CompiledPolicies, LoadedBundle, Widening};
 
 /// The active rules, and the result of the last reload.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReloadStatus {
     /// The digest of the active rules.
     pub revision: String,
@@ -28,6 +29,7 @@ pub struct ReloadStatus {
 
 /// Rules whose reload was rejected.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RejectedReload {
     /// When they were rejected.
     pub rejected_at: Timestamp,
@@ -78,6 +80,7 @@ impl fmt::Display for RejectionReason {
 
 /// Rules that may allow more than the active ones, pending confirmation by the host.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PendingReload {
     /// Their digest, the argument of [`Engine::confirm`].
     pub revision: String,

@@ -12,6 +12,7 @@ pub const VERSION: u32 = 1;
 
 /// The explanation of one call.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The version of this form: 1.
     pub version: u32,
@@ -47,6 +48,7 @@ pub struct Explanation {
 
 /// A call as requested.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ExplainedCall {
     /// Its id.
     pub id: String,
@@ -71,6 +73,7 @@ pub struct UnmatchedLayer {
 
 /// A nested call, made by a script or by host code for a running call. It has a decision of its own.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct NestedCall {
     /// Its final arguments, redacted.
     pub input: Value,

@@ -29,6 +29,10 @@ mod explanation_redaction;
 mod why_not;
 mod phrases;
 
+pub use crate::kernel::{
+    Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
+    SkipReason,
+};
 pub use condition::{ConditionForm, ConditionTest, ExplainedCondition, FoundValue, TestOperator, TruthValue};
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};

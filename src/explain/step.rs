@@ -39,6 +39,7 @@ pub enum MatchResult {
 
 /// One policy in one phase.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct PolicyStep {
     /// The policy's id.
     pub policy: String,
@@ -112,6 +113,7 @@ pub struct ValueChange {
 
 /// What a call acquired of a limit.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ExplainedLimit {
     /// The limit as text: `5 per 1m`.
     pub limit: String,

@@ -39,6 +39,7 @@ pub enum WhyNotReason {
 
 /// Why a policy had no effect.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct WhyNot {
     /// The policy.
     pub policy: String,

@@ -79,6 +79,7 @@ pub trait ToolExecutor: Sync {
 
 /// The start of a `tool.call` span: a call that is about to reach its tool, or a wrapper that answers in the tool's place.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ToolCallStart<'a> {
     /// The id of the run.
     pub request_id: &'a str,
@@ -96,6 +97,7 @@ pub struct ToolCallStart<'a> {
 
 /// A complete `tool.call` span: a call after the settle phase.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ToolCallSpan<'a> {
     /// The id of the run.
     pub request_id: &'a str,
@@ -110,6 +112,7 @@ pub struct ToolCallSpan<'a> {
 
 /// The failure of a host's hook at a point where it changes no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HookFailure<'a> {
     /// The id of the run.
     pub request_id: &'a str,

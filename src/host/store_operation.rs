@@ -11,6 +11,7 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Why a store operation failed. The policy decides the effect: limits fail closed, caches are bypassed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// The store does not respond, or is full.
     #[error("{0}")]

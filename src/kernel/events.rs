@@ -45,6 +45,7 @@ pub enum Event<'a> {
 
 /// The start of a decision.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DecisionStarted<'a> {
     /// The call as it was made.
     pub view: CallView<'a>,
@@ -54,6 +55,7 @@ pub struct DecisionStarted<'a> {
 
 /// The evaluation of a policy for a call, or why it was skipped.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct PolicyEvaluated<'a> {
     /// The policy.
     pub policy: &'a Policy,
@@ -78,6 +80,7 @@ pub struct PolicyEvaluated<'a> {
 
 /// The match of a policy with a call.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum MatchStatus<'a> {
     /// Its tool and server match, and its condition has this truth.
     Truth(&'a Truth),
@@ -91,6 +94,7 @@ pub enum MatchStatus<'a> {
 
 /// Why a policy whose tool and server match is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SkipReason {
     /// The arguments are not a JSON object.
     NotAnObject,
@@ -123,6 +127,7 @@ pub struct Change<'a> {
 
 /// The check of a limit for a call.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LimitChecked<'a> {
     /// The call.
     pub call: &'a ToolCall,
@@ -144,6 +149,7 @@ pub struct LimitChecked<'a> {
 
 /// An error, and a policy that may be about it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ErrorMatched<'a> {
     /// The policy.
     pub policy: &'a Policy,

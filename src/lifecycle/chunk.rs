@@ -99,6 +99,7 @@ impl<'de> Deserialize<'de> for Chunk {
 
 /// What a hook does with a chunk.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ChunkAction {
     /// Pass it on unchanged.
     Pass,

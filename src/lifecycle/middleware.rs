@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{Chunk, ChunkAction};
+use super::hook_error::HookError;
 use super::model_config::{ModelConfig, ModelConfigPatch};
 use super::run_context::RunContext;
 use crate::call::{Outcome, RunShadowEffect, ToolCall};
@@ -21,6 +22,7 @@ use crate::tools::ToolDescriptor;
 /// Hooks also see calls whose arguments are not a JSON object (arguments that are not JSON are a string), calls of unknown
 /// tools, and calls of tools that the model was not offered.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct HookCall<'a> {
     /// The call, with the arguments as edited by the hooks before this one.
     pub call: &'a ToolCall,
@@ -64,6 +66,7 @@ impl RequiredApproval {
 /// The verdict of a hook before a call is decided. The strictest of several applies (`Halt`, `Block`, `RequireApproval`,
 /// `Skip`). Edits and annotations are passed from hook to hook, and all required approvals apply.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum BeforeAction {
     /// Does not affect the call.
     #[default]
@@ -84,6 +87,7 @@ pub enum BeforeAction {
 
 /// What a hook does with a tool's error.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ErrorAction {
     /// Keep the error.
     Keep,
@@ -95,6 +99,7 @@ pub enum ErrorAction {
 
 /// A call with its outcome, as hooks receive it: redacted by the policies.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ToolCallEnd<'a> {
     /// The outcome, with the arguments that the call ran with, redacted.
     pub outcome: &'a Outcome,
@@ -136,6 +141,7 @@ impl Usage {
 
 /// Statistics of a whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RunStats {
     /// How long the run took.
     pub duration: Duration,
@@ -149,6 +155,7 @@ pub struct RunStats {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum RunEnd {
     /// The run finished normally.
     Finished {
@@ -309,7 +316,7 @@ pub trait Middleware: Send + Sync {
     /// # Errors
     /// A message for the host. The run has ended nevertheless: the error is reported to observers, and
     /// [`DeferredTasks::finish`](crate::session::DeferredTasks::finish) returns it.
-    fn on_end(&self, _run: &RunContext, _ending: &RunEnd, _stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, _run: &RunContext, _ending: &RunEnd, _stats: &RunStats) -> Result<(), HookError> {
         Ok(())
     }
 

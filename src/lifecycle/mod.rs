@@ -5,9 +5,11 @@ mod chunk;
 mod model_config;
 mod run_context;
 mod tool_hooks;
+mod hook_error;
 mod middleware;
 
 pub use chunk::{Chunk, ChunkAction};
+pub use hook_error::HookError;
 pub use middleware::{
     BeforeAction, ErrorAction, HookCall, Middleware, Next, NextHandler, RequiredApproval, RunEnd, RunStats,
     ToolCallEnd, Usage,

@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::HookError;
 use crate::host::BoxFuture;
 use crate::json::Value;
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum RunPhase {
     /// The run starts.
     #[default]
@@ -37,7 +39,7 @@ impl RunPhase {
 }
 
 /// Work to do after a run has ended.
-pub type DeferredWork = BoxFuture<'static, Result<(), String>>;
+pub type DeferredWork = BoxFuture<'static, Result<(), HookError>>;
 
 /// The run of a hook. Rules read the same data as `$.session`.
 #[derive(Clone)]

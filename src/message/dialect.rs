@@ -7,6 +7,7 @@ use crate::json::{MAX_DEPTH, Map, Value, is_deeper_than};
 
 /// The message format of a provider or a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// OpenAI Chat Completions and compatible APIs.
     OpenaiChat,
@@ -22,6 +23,7 @@ pub enum Dialect {
 
 /// Why a document can't be read as a history, or a name is not a dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DialectError {
     /// The document is neither an array of messages nor a request with one.
     #[error(

@@ -12,6 +12,7 @@ use super::part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultS
 
 /// Why a request, an answer or a result can't be added to a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HistoryEditError {
     /// No open call has a request with this id.
     #[error(

@@ -16,6 +16,7 @@ pub struct Part {
 
 /// The content of a part, independent of the dialect.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum PartContent {
     /// Text from the model or a person.
     Text(String),
@@ -103,6 +104,7 @@ impl ResultOutput {
 /// How a call ended according to its result. OpenAI's dialects do not distinguish the three; Anthropic and Gemini represent
 /// a denial as an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ResultStatus {
     /// The tool, or a replacement for it, returned a result.
     Output,

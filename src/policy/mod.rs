@@ -86,6 +86,7 @@ impl Policy {
 
 /// Result of a load: the compiled chains if there are no errors, and all diagnostics.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LoadedBundle {
     /// The compiled policies; `None` if there is an error.
     pub policies: Option<CompiledPolicies>,

@@ -15,6 +15,7 @@ use strictness::{ComparisonContext, less_strict_members};
 
 /// A change by which new rules may allow more than old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Widening {
     /// The policy concerned; `None` for a setting of the whole bundle.
     pub policy: Option<String>,

@@ -9,6 +9,10 @@ mod reloader;
 #[cfg(feature = "watch")]
 mod watch;
 
+pub use crate::engine::{
+    ConfirmError, PendingReload, RejectedReload, RejectionReason, ReloadEvent, ReloadStatus,
+};
+pub use crate::policy::{ReloadSettings, Widening};
 pub use reloader::{ReloadResult, Reloader, load};
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatcherOptions};

@@ -15,6 +15,7 @@ use crate::suite::{self, LoadedSuite};
 
 /// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReloadResult {
     /// The files match the active rules.
     Unchanged,

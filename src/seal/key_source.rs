@@ -12,6 +12,7 @@ pub const KEYS_VARIABLE: &str = "CALLGATE_KEYS";
 
 /// Why keys can't be read or generated.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// There is no key.
     #[error("no key found: write at least 64 hex digits for each key, one key a line or separated by commas")]

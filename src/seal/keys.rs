@@ -12,6 +12,7 @@ use crate::json::{Digest, Value, canonical_text, json};
 
 /// Why a seal or a ciphertext is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SealError {
     /// It is malformed, or of another format version.
     #[error("the seal is malformed or of another version")]
@@ -26,6 +27,7 @@ pub enum SealError {
 
 /// Why a value cannot be encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncryptError {
     /// The operating system returns no random bytes.
     #[error("no random bytes for a nonce: {0}")]

@@ -17,6 +17,7 @@ use crate::message::{
 
 /// The result of a round, or of resuming a session. The history has it already.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Round {
     /// The outcomes in the order of the calls, also of calls that stay pending.
     pub outcomes: Vec<Outcome>,
@@ -38,6 +39,7 @@ impl Round {
 
 /// Why a session can't resume from its history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResumeError {
     /// The shared store does not return the session's state. Nothing was run.
     #[error("the session's state is unknown: {0}")]

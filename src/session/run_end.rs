@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::host::catch_panic;
-use crate::lifecycle::{DeferredWork, RunEnd, RunStats};
+use crate::lifecycle::{DeferredWork, HookError, RunEnd, RunStats};
 
 /// Work that hooks have deferred until after the run, and the failures of hooks that were notified of the end.
 #[must_use = "deferred work of hooks runs in `finish`"]
@@ -29,7 +29,7 @@ impl DeferredTasks {
         for work in self.deferred {
             match catch_panic(work).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => wrong.push(error),
+                Ok(Err(error)) => wrong.push(error.to_string()),
                 Err(_) => wrong.push("deferred work panicked".to_owned()),
             }
         }
@@ -65,6 +65,7 @@ impl Session {
             let error = match hooks.call(hook, "on_end", |hook, run| hook.on_end(run, ending, stats)) {
                 Some(Ok(())) => continue,
                 Some(Err(error)) => {
+                    let error = error.to_string();
                     hooks.failed(hook, "on_end", &error);
                     error
                 }
@@ -89,26 +90,30 @@ impl Session {
         &self.progress.stats
     }
 
-    /// Captures the turn, at most once in a run. If that fails, it is tried once more, and then returned as an
-    /// error.
-    pub async fn capture_turn<F, R>(&mut self, mut keep: F) -> Result<(), String>
+    /// Captures the turn, at most once in a run. If that fails, it is tried once more.
+    ///
+    /// # Errors
+    /// Both attempts failed.
+    pub async fn capture_turn<F, R>(&mut self, mut capture_once: F) -> Result<(), HookError>
     where
         F: FnMut() -> R,
-        R: Future<Output = Result<(), String>>,
+        R: Future<Output = Result<(), HookError>>,
     {
         if self.progress.captured {
             return Ok(());
         }
-        if let Err(first) = kept(keep()).await {
-            kept(keep()).await.map_err(|second| format!("{first}; and once more: {second}"))?;
+        if let Err(first) = capture(capture_once()).await {
+            capture(capture_once())
+                .await
+                .map_err(|second| HookError::new(format!("{first}; and once more: {second}")))?;
         }
         self.progress.captured = true;
         Ok(())
     }
 }
 
-async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    catch_panic(keeping).await.unwrap_or_else(|_| Err("capturing the turn panicked".to_owned()))
+async fn capture(capturing: impl Future<Output = Result<(), HookError>>) -> Result<(), HookError> {
+    catch_panic(capturing).await.unwrap_or_else(|_| Err(HookError::new("capturing the turn panicked")))
 }
 
 impl Drop for Session {

@@ -6,13 +6,14 @@ use crate::call::Outcome;
 use crate::execution::BudgetAccount;
 use crate::host::catch_panic;
 use crate::json::Value;
-use crate::lifecycle::ModelConfig;
+use crate::lifecycle::{HookError, ModelConfig};
 
 /// The number of turns of one run that are free because they loaded skills.
 const FREE_TURNS: usize = 8;
 
 /// The result of loading skills.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SkillAmendment {
     /// The configuration from now on, in place of the one that [`Session::begin`] returned.
     pub config: ModelConfig,
@@ -36,10 +37,10 @@ impl Session {
         &mut self,
         outcomes: &[Outcome],
         reresolve: F,
-    ) -> Result<Option<SkillAmendment>, String>
+    ) -> Result<Option<SkillAmendment>, HookError>
     where
         F: FnOnce(Vec<Value>) -> R,
-        R: Future<Output = Result<ModelConfig, String>>,
+        R: Future<Output = Result<ModelConfig, HookError>>,
     {
         let Some(tool) = &self.skill_tool else { return Ok(None) };
         let loads = |outcome: &&Outcome| outcome.tool == *tool && outcome.output.is_some();
@@ -48,7 +49,7 @@ impl Session {
             return Ok(None);
         }
         let resolved = catch_panic(async { reresolve(loaded.clone()).await }).await;
-        let config = resolved.unwrap_or_else(|_| Err("resolving the prompt panicked".to_owned()))?;
+        let config = resolved.unwrap_or_else(|_| Err(HookError::new("resolving the prompt panicked")))?;
         let config = self.configured(config, true);
         self.add_tools(config.tools.clone());
         let known = &self.progress.loaded;

@@ -1,4 +1,5 @@
-//! State stores: in memory for one process, and the encryption of stores that processes share.
+//! State stores: what a host's store implements, the store in memory for one process, and the encryption of stores that
+//! processes share.
 
 // Shared with the other stores of Callgate.
 #[doc(hidden)]
@@ -14,6 +15,11 @@ mod memory;
 pub mod records;
 mod sealed;
 
+pub use crate::host::{
+    Account, Allowance, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, ConditionalWrite,
+    LimitAcquisition, LimitRefusal, LimitStore, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey,
+    RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
+};
 pub use capacity::Capacity;
 pub use memory::MemoryStore;
 pub use sealed::{IntegrityError, SealedStore, has_seals, seal_store};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use callgate::host::{HookFailure, Observer};
 use callgate::json::json;
 use callgate::lifecycle::{
-    BeforeAction, Chunk, Middleware, ModelConfig, RunContext, RunEnd, RunStats, ToolHooks,
+    BeforeAction, Chunk, HookError, Middleware, ModelConfig, RunContext, RunEnd, RunStats, ToolHooks,
 };
 use callgate::message::History;
 use callgate::state::MemoryStore;
@@ -206,7 +206,7 @@ fn deferred_work_runs_after_the_ending_and_cannot_fail_it() {
         first.record("first");
         Ok(())
     }));
-    session.run().defer(Box::pin(async { Err("no network".to_owned()) }));
+    session.run().defer(Box::pin(async { Err("no network".into()) }));
     session.run().defer(Box::pin(async { panic!("clumsy") }));
     session.run().defer(Box::pin(async move {
         third.record("last");
@@ -227,14 +227,14 @@ fn turn_is_captured_once_retried_once_and_reported_on_failure() {
         let kept = &kept;
         move || {
             let time = kept.fetch_add(1, Ordering::SeqCst);
-            async move { if time < fails { Err(format!("failure {time}")) } else { Ok(()) } }
+            async move { if time < fails { Err(format!("failure {time}").into()) } else { Ok(()) } }
         }
     };
     let (mut session, _) = session("policies: []");
     session.begin(ModelConfig::default()).unwrap();
     assert_eq!(
         clock.block_on(session.capture_turn(keep(2))),
-        Err("failure 0; and once more: failure 1".to_owned())
+        Err("failure 0; and once more: failure 1".into())
     );
     kept.store(0, Ordering::SeqCst);
     assert_eq!(clock.block_on(session.capture_turn(keep(1))), Ok(()));
@@ -243,7 +243,7 @@ fn turn_is_captured_once_retried_once_and_reported_on_failure() {
     // The next run captures its own.
     session.begin(ModelConfig::default()).unwrap();
     let told = clock.block_on(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
-    assert_eq!(told.matches("capturing the turn panicked").count(), 2);
+    assert_eq!(told.to_string().matches("capturing the turn panicked").count(), 2);
     assert_eq!(clock.block_on(session.capture_turn(|| async { Ok(()) })), Ok(()));
 }
 
@@ -273,7 +273,7 @@ impl Middleware for FailingHook {
     fn id(&self) -> &str {
         "fails"
     }
-    fn on_end(&self, _: &RunContext, _: &RunEnd, _: &RunStats) -> Result<(), String> {
+    fn on_end(&self, _: &RunContext, _: &RunEnd, _: &RunStats) -> Result<(), HookError> {
         (self.0)()
     }
     fn on_session_end(&self, _: &RunContext) {
@@ -305,7 +305,7 @@ fn end_hook_error_is_returned_and_reported_and_other_hooks_still_run() {
         let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
         let mut session = engine.session();
         session.begin(ModelConfig::default()).unwrap();
-        session.run().defer(Box::pin(async { Err("no mail".to_owned()) }));
+        session.run().defer(Box::pin(async { Err("no mail".into()) }));
         let wrong = clock.block_on(async { session.end(&ending()).await.finish().await });
         let own = format!("the hook `fails` failed at the end of the run: {message}");
         assert_eq!(wrong, [own, "no mail".to_owned()]);

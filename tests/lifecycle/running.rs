@@ -2,7 +2,7 @@
 
 use callgate::host::BoxFuture;
 use callgate::json::json;
-use callgate::lifecycle::{BeforeAction, Chunk, HookCall, ModelConfig, ToolHooks};
+use callgate::lifecycle::{BeforeAction, Chunk, HookCall, HookError, ModelConfig, ToolHooks};
 use callgate::message::History;
 
 use super::{Listener, Log, ending, finished, push_call, session, user};
@@ -158,7 +158,7 @@ fn panicking_hook_outside_of_calls_changes_nothing() {
             _: &callgate::lifecycle::RunContext,
             _: &callgate::lifecycle::RunEnd,
             _: &callgate::lifecycle::RunStats,
-        ) -> Result<(), String> {
+        ) -> Result<(), HookError> {
             panic!("clumsy")
         }
     }
@@ -283,7 +283,7 @@ impl callgate::lifecycle::Middleware for ContextRecorder {
         run: &callgate::lifecycle::RunContext,
         _: &callgate::lifecycle::RunEnd,
         _: &callgate::lifecycle::RunStats,
-    ) -> Result<(), String> {
+    ) -> Result<(), HookError> {
         self.record("end", run);
         Ok(())
     }

@@ -75,12 +75,12 @@ fn nothing_changes_if_no_skill_loads_or_its_prompt_cannot_be_resolved() {
     clock.block_on(async {
         session.before_model(ModelConfig::default()).await.unwrap();
         let none = session.execute_round(vec![call("look", json!({}))], &tools).await;
-        let unused = |_| async { Err("never asked".to_owned()) };
+        let unused = |_| async { Err("never asked".into()) };
         assert_eq!(session.apply_skill_loads(&none, unused).await, Ok(None));
         let skill = call("load_skill", json!({ "skill": "x" }));
         let loaded = session.execute_round(vec![skill], &tools).await;
-        let broken = |_| async { Err("no such skill".to_owned()) };
-        assert_eq!(session.apply_skill_loads(&loaded, broken).await, Err("no such skill".to_owned()));
+        let broken = |_| async { Err("no such skill".into()) };
+        assert_eq!(session.apply_skill_loads(&loaded, broken).await, Err("no such skill".into()));
     });
     assert_eq!(session.stats().iterations, 1);
 }

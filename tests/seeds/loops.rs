@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    BeforeAction, Chunk, ChunkAction, HookCall, Middleware, ModelConfig, ModelConfigPatch, RunContext,
-    RunEnd, RunStats, ToolCallEnd, ToolHooks, Usage,
+    BeforeAction, Chunk, ChunkAction, HookCall, HookError, Middleware, ModelConfig, ModelConfigPatch,
+    RunContext, RunEnd, RunStats, ToolCallEnd, ToolHooks, Usage,
 };
 use callgate::message::{History, Message, Part, PartContent, Role, approval_response};
 use callgate::state::MemoryStore;
@@ -138,7 +138,7 @@ impl Middleware for Stops {
     fn after_completion(&self, run: &RunContext, _: &History) {
         self.at("after completion", run);
     }
-    fn on_end(&self, _: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, _: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), HookError> {
         assert!(stats.duration > std::time::Duration::ZERO);
         note(&self.1, format!("{ending:?}"));
         Ok(())

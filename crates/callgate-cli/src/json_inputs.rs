@@ -11,7 +11,7 @@ use callgate::tools::{self, ToolDescriptor, ToolListError};
 pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, CommandError> {
     tools::parse_list(&read_file(path)?).map_err(|error| match error {
         ToolListError::Json(error) => json_error(path, &error),
-        ToolListError::NotAList => CommandError::new(format!("`{}` is {error}", path.display())),
+        error => CommandError::new(format!("`{}` is {error}", path.display())),
     })
 }
 

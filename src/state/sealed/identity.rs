@@ -17,6 +17,7 @@ const PAGE_SIZE: usize = 256;
 
 /// Why a store is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IntegrityError {
     /// The store or its anchor is unavailable.
     #[error(transparent)]

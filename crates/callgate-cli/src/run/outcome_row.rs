@@ -213,7 +213,8 @@ pub(super) fn mark_and_style(kind: OutcomeKind) -> (&'static str, Style) {
         OutcomeKind::Denied => ("✗", RED),
         OutcomeKind::Halted => ("■", RED.effects(Effects::BOLD)),
         OutcomeKind::Recovered => ("!", YELLOW),
-        OutcomeKind::Failed | OutcomeKind::Aborted | OutcomeKind::Indeterminate => ("!", RED),
+        // Failed, aborted and indeterminate: a person has to look.
+        _ => ("!", RED),
     }
 }
 
