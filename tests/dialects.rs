@@ -54,6 +54,7 @@ fn contents(history: &History) -> Vec<String> {
                 PartContent::Request(request) => format!("request {request:?}"),
                 PartContent::Response(response) => format!("response {response:?}"),
                 PartContent::State(_) | PartContent::Other => continue,
+                unknown => panic!("{unknown:?}"),
             });
         }
     }
@@ -165,6 +166,7 @@ fn assert_in_order(dialect: Dialect, document: &Value) {
             let unique: std::collections::BTreeSet<&String> = all.iter().collect();
             assert!(dialect != Dialect::Anthropic || unique.len() == all.len(), "ids repeat\n{document:#}");
         }
+        unknown => panic!("{unknown:?}"),
     }
 }
 
@@ -352,6 +354,7 @@ fn without_arguments(dialect: Dialect, given: Option<&Value>) -> Value {
         }
         Dialect::AiSdk => json!([{ "role": "assistant",
             "content": [with(json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "look" }), "input")] }]),
+        unknown => panic!("{unknown:?}"),
     }
 }
 

@@ -8,7 +8,6 @@ use crate::json::{Map, Value};
 /// The phase of a call in which a policy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Phase {
     /// Normalises and validates the arguments.
     Normalise,

@@ -16,7 +16,6 @@ use crate::middleware::PolicyKind;
 
 /// What a decision does with its call, in order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum Effect {
     /// The tool may run.
     Run,

@@ -155,7 +155,6 @@ pub struct RunStats {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum RunEnd {
     /// The run finished normally.
     Finished {

@@ -103,6 +103,7 @@ impl NotificationCounter {
             MatchStatus::Truth(said) => *said == truth,
             MatchStatus::Excluded | MatchStatus::OtherTool => truth == Truth::No,
             MatchStatus::Skipped(_) => true,
+            unknown => panic!("{unknown:?}"),
         };
         let elsewhere = matches!(asking.status, MatchStatus::OtherTool);
         if !fits || elsewhere == (examined.matches_tool() && examined.matches_server()) {

@@ -267,7 +267,7 @@ fn policy_can_stop_the_run_at_any_point() {
 }
 
 /// A hook that fails in this way when the run ends.
-struct FailingHook(fn() -> Result<(), String>);
+struct FailingHook(fn() -> Result<(), HookError>);
 
 impl Middleware for FailingHook {
     fn id(&self) -> &str {
@@ -296,10 +296,9 @@ impl Observer for Failures {
 #[test]
 fn end_hook_error_is_returned_and_reported_and_other_hooks_still_run() {
     let clock = noon();
-    for (how, message) in [
-        ((|| Err("no database".to_owned())) as fn() -> _, "no database"),
-        (|| panic!("a secret"), "it panicked"),
-    ] {
+    for (how, message) in
+        [((|| Err("no database".into())) as fn() -> _, "no database"), (|| panic!("a secret"), "it panicked")]
+    {
         let (log, failures) = (Log::default(), Failures::default());
         let engine = rules("policies: []").observer(failures.clone()).middleware(FailingHook(how));
         let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();

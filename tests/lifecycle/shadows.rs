@@ -18,7 +18,7 @@ struct ShadowLog(Arc<Mutex<Vec<String>>>);
 impl Observer for ShadowLog {
     fn on_outcome(&self, _: &Outcome) {}
     fn on_run_shadow(&self, request_id: &str, shadow: &RunShadowEffect) {
-        let RunShadowEffect { id, kind, verdict, reason } = shadow;
+        let RunShadowEffect { id, kind, verdict, reason, .. } = shadow;
         let said = reason.as_ref().map(|reason| format!(": {} {}", reason.code, reason.message));
         let line = format!("{request_id} {kind} {id} {verdict:?}{}", said.unwrap_or_default());
         self.0.lock().unwrap().push(line);
