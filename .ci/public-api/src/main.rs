@@ -1,39 +1,57 @@
-//! Compares the public API of each library crate with its list below `snapshots/public-api`, which a release must not shrink
-//! without saying so in the changelog. With `UPDATE_GENERATED=1` it writes the lists.
+//! Compares the public API of each library crate with its list below `snapshots/public-api`, so that no change of it goes unnoticed.
+//! With `UPDATE_GENERATED=1` it writes the lists. An argument names the target directory.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use similar::TextDiff;
 
-/// The library crates, as `crates/` and the root have them.
+/// The library crates.
 const CRATES: [&str; 3] = ["callgate", "callgate-mcp", "callgate-sqlite"];
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
+    let target = std::env::args_os().nth(1).map_or_else(|| root.join("target"), PathBuf::from);
     let update = std::env::var_os("UPDATE_GENERATED").is_some();
-    let mut changed = false;
+    let mut is_changed = false;
     for package in CRATES {
-        match check(root, package, update) {
-            Ok(true) => {}
-            Ok(false) => changed = true,
+        match check(root, &target, package, update) {
+            Ok(is_known) => is_changed |= !is_known,
             Err(error) => {
                 eprintln!("error: the public API of {package} can't be read: {error}");
                 return ExitCode::FAILURE;
             }
         }
     }
-    if changed {
-        eprintln!("The public API has changed. If that is intended, add it to CHANGELOG.md and run `UPDATE_GENERATED=1 .ci/run-public-api`.");
+    if is_changed {
+        eprintln!(
+            "The public API has changed. If that is intended, add it to CHANGELOG.md and run\n\
+             UPDATE_GENERATED=1 cargo run --manifest-path .ci/public-api/Cargo.toml"
+        );
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-/// Returns whether the public API of a package is as its list says.
-fn check(root: &Path, package: &str, update: bool) -> Result<bool, Box<dyn Error>> {
-    let api = public_api(root, package)?;
+/// Returns whether the public API of a package is the listed one.
+fn check(root: &Path, target: &Path, package: &str, update: bool) -> Result<bool, Box<dyn Error>> {
+    let documented = items(root, target, package, false)?;
+    let reexports: BTreeSet<&str> =
+        documented.iter().filter_map(|item| item.strip_prefix("pub use ")).collect();
+    let mut api: BTreeSet<String> =
+        documented.iter().filter(|item| !item.starts_with("pub use ")).cloned().collect();
+    if !reexports.is_empty() {
+        // The documentation shows hidden items where they are re-exported; the JSON has them where they are defined.
+        let names: BTreeSet<&str> = reexports.iter().filter_map(|path| path.rsplit("::").next()).collect();
+        let all = items(root, target, package, true)?;
+        api.extend(all.into_iter().filter(|item| {
+            let path = defined_path(item);
+            reexports.contains(path) || owner_of(path).is_some_and(|owner| names.contains(owner))
+        }));
+    }
+    let api: String = api.iter().map(|item| format!("{item}\n")).collect();
     let list = root.join("snapshots/public-api").join(format!("{package}.txt"));
     if update {
         std::fs::create_dir_all(list.parent().unwrap_or(root))?;
@@ -41,24 +59,47 @@ fn check(root: &Path, package: &str, update: bool) -> Result<bool, Box<dyn Error
         return Ok(true);
     }
     let known = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
-    if known == api {
-        return Ok(true);
+    if known != api {
+        let name = format!("snapshots/public-api/{package}.txt");
+        print!(
+            "{}",
+            TextDiff::from_lines(&known, &api).unified_diff().context_radius(0).header(&name, "now")
+        );
     }
-    let name = format!("snapshots/public-api/{package}.txt");
-    print!("{}", TextDiff::from_lines(&known, &api).unified_diff().context_radius(0).header(&name, package));
-    Ok(false)
+    Ok(known == api)
+}
+
+/// The path that an item defines: `callgate::engine::Engine::new` of `pub fn callgate::engine::Engine::new() -> Self`.
+fn defined_path(item: &str) -> &str {
+    let path = item.split_whitespace().find(|word| word.starts_with("callgate")).unwrap_or_default();
+    path.split(|c: char| c != ':' && c != '_' && !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(':')
+}
+
+/// The type that a member belongs to: `Engine` of `callgate::engine::Engine::new`.
+fn owner_of(path: &str) -> Option<&str> {
+    let mut segments = path.rsplit("::");
+    segments.next()?;
+    segments.next()
 }
 
 /// The public items of a package, one a line, without implementations that the compiler or a derive adds.
-fn public_api(root: &Path, package: &str) -> Result<String, Box<dyn Error>> {
-    let target: PathBuf = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+fn items(
+    root: &Path,
+    target: &Path,
+    package: &str,
+    with_hidden: bool,
+) -> Result<Vec<String>, Box<dyn Error>> {
     let status = Command::new(env!("CARGO"))
         .current_dir(root)
         .args(["rustdoc", "--quiet", "--locked", "--lib", "--all-features", "--package", package])
         .args(["--", "-Z", "unstable-options", "--output-format", "json"])
-        // rustdoc writes JSON only for nightly toolchains, or with this variable.
+        .args(with_hidden.then_some("--document-hidden-items"))
+        // rustdoc writes JSON only in nightly toolchains, or with this variable.
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_TARGET_DIR", &target)
+        .env("CARGO_TARGET_DIR", target)
         .status()?;
     if !status.success() {
         return Err(format!("cargo rustdoc ended with {status}").into());
@@ -69,5 +110,5 @@ fn public_api(root: &Path, package: &str) -> Result<String, Box<dyn Error>> {
         .omit_auto_trait_impls(true)
         .omit_auto_derived_impls(true)
         .build()?;
-    Ok(api.items().map(|item| format!("{item}\n")).collect())
+    Ok(api.items().map(ToString::to_string).collect())
 }
