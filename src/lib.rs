@@ -62,3 +62,6 @@ pub use host::{Clock, Observer, StateStore, ToolError, ToolExecutor, ToolRespons
 pub use kernel::{Decision, Effect};
 pub use session::Session;
 pub use tools::ToolDescriptor;
+
+#[cfg(doctest)]
+mod doc_examples;
