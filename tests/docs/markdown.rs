@@ -65,7 +65,8 @@ impl Page {
         let mut is_block = false;
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (event, range) in Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter() {
-            let line = text[..range.start].matches('\n').count() + 1;
+            let before = text.get(..range.start).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
             match event {
                 Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                     is_block = true;
