@@ -184,3 +184,6 @@ pub use session::{
     Session, SkillAmendment,
 };
 pub use tools::{ToolDescriptor, ToolListError, parse_list as parse_tools};
+
+#[cfg(doctest)]
+mod doc_examples;

@@ -2,7 +2,6 @@
 //! last call.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use callgate::call::{CallRecord, RecordedResult};
@@ -165,39 +164,6 @@ fn steps_name_their_layer() {
     assert_eq!(layers, [("bundle", 0), ("prompt", 1)]);
     assert!(explanation.why_not("prompt").unwrap().words.ends_with("(it is one of the prompt's policies)"));
     assert_eq!(explanation.why_not("bundle").unwrap().because, WhyNotReason::Stricter);
-}
-
-/// Runs the commands of the page with its files, and compares their output.
-#[test]
-fn documentation_matches_printed_explanations() {
-    let page = std::fs::read_to_string(project("docs/explain.md")).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let blocks = |language: &str| -> Vec<String> {
-        let fence = format!("```{language}\n");
-        page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
-    };
-    for (language, name) in [("yaml", "rules.yaml"), ("json", "call.json"), ("jsonl", "session.jsonl")] {
-        std::fs::write(directory.path().join(name), &blocks(language)[0]).unwrap();
-    }
-    let mut commands = 0;
-    for block in blocks("console") {
-        for example in format!("\n{block}").split("\n$ ").skip(1) {
-            let (line, shown) = example.split_once('\n').unwrap();
-            let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
-            let binary = Path::new(env!("CARGO_BIN_EXE_callgate"));
-            let output = std::process::Command::new(binary)
-                .args(&arguments)
-                .env_remove("CLICOLOR_FORCE")
-                .current_dir(directory.path())
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-            let printed = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(printed.trim_end(), shown.trim_end(), "{line}");
-            commands += 1;
-        }
-    }
-    assert!(commands >= 3, "the commands of the page were not found");
 }
 
 #[test]

@@ -41,6 +41,8 @@ mod detect;
 #[cfg(test)]
 mod dialects;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod editors;
 #[cfg(test)]
 mod embedding;
@@ -97,8 +99,6 @@ mod predicates;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
-mod readme;
-#[cfg(test)]
 mod recorded;
 #[cfg(test)]
 mod recorded_calls;
@@ -135,5 +135,3 @@ mod suites;
 mod tenants;
 #[cfg(test)]
 mod terminology;
-#[cfg(test)]
-mod testing_page;

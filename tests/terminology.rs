@@ -94,8 +94,16 @@ fn rust_prose(text: &str) -> Vec<(usize, String)> {
 fn prose() -> Vec<(String, usize, String)> {
     let name = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
     let mut all = Vec::new();
-    let pages =
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "policies", "examples"];
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs",
+        "policies",
+        "examples",
+    ];
     let pages = pages.iter().flat_map(|page| files(page, &["md"]));
     for path in pages.chain(files("src/diagnostic", &["md"])) {
         let lines = markdown_prose(&fs::read_to_string(&path).unwrap());

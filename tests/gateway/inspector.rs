@@ -34,7 +34,7 @@ fn documented_inspector_commands_work_through_the_gateway() {
     );
     std::fs::write(folder.path().join("gateway.yaml"), gateway).unwrap();
     let commands =
-        page.lines().filter_map(|line| line.strip_prefix("$ npx @modelcontextprotocol/inspector --cli "));
+        page.lines().filter_map(|line| line.strip_prefix("npx @modelcontextprotocol/inspector --cli "));
     let commands: Vec<&str> = commands.collect();
     assert_eq!(commands.len(), 2, "{commands:?}");
     for command in commands {

@@ -31,7 +31,7 @@ mod reload_output;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use exit::{CommandError, ExitStatus};
 use output::Output;
@@ -81,6 +81,12 @@ enum OutputFormat {
     Json,
 }
 
+/// The definition of all commands and their options.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the command of these arguments; the first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let command = match Cli::try_parse_from(arguments) {
@@ -123,13 +129,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn every_argument_is_documented_and_well_formed() {
-        let mut command = Cli::command();
+        let mut command = command();
         command.build();
         command.clone().debug_assert();
         for subcommand in command.get_subcommands() {

@@ -1,0 +1,7 @@
+//! The Rust examples of the documentation, which run as doc tests.
+
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[doc = include_str!("../docs/guides/embed-in-rust.md")]
+struct EmbedInRust;
