@@ -41,6 +41,8 @@ mod detect;
 #[cfg(test)]
 mod dialects;
 #[cfg(test)]
+mod distribution;
+#[cfg(test)]
 mod editors;
 #[cfg(test)]
 mod embedding;

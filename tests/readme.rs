@@ -19,7 +19,7 @@ fn blocks(language: &str) -> Vec<String> {
 /// Runs a command line of the README with the binary of this build.
 fn run(line: &str, directory: &Path) -> Output {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_callgate"));
-    let line = line.replace("cargo run --quiet --", "callgate");
+    let line = line.replace("cargo run --", "callgate");
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
     Command::new("bash")
         .args(["-c", &line])
@@ -115,6 +115,7 @@ fn every_linked_file_exists() {
         "docs/asking-people.md",
         "docs/seeds.md",
         "docs/explain.md",
+        "docs/install.md",
         "docs/testing.md",
     ] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
@@ -244,6 +245,7 @@ fn pages_name_existing_files() {
         "docs/glossary.md",
         "docs/threat-model.md",
         "docs/failures.md",
+        "docs/install.md",
     ];
     let mut missing = Vec::new();
     for page in pages {
