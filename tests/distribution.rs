@@ -1,6 +1,7 @@
 //! What users install, and how: release archives, the container image, the GitHub Action, pre-commit hooks, the page on installation;
 //! and the workflows that build and test all of it.
 
+mod container;
 mod release_archives;
 mod test_script;
 
