@@ -2,6 +2,7 @@
 //! and the workflows that build and test all of it.
 
 mod container;
+mod github_action;
 mod release_archives;
 mod test_script;
 
