@@ -3,6 +3,7 @@
 
 mod container;
 mod github_action;
+mod pre_commit;
 mod release_archives;
 mod test_script;
 
