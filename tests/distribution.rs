@@ -3,9 +3,11 @@
 
 mod container;
 mod github_action;
+mod install_page;
 mod pre_commit;
 mod release_archives;
 mod test_script;
+mod workflows;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
