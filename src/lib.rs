@@ -1,6 +1,6 @@
 //! Callgate is a policy engine between AI agents and their tools. Policies in YAML say who may call which tool, with which
 //! arguments and how often, and which calls need the approval of a human. This crate evaluates tool calls against them inside
-//! your program. For the command line and the MCP gateway see the [project's page](https://github.com/callgate/callgate).
+//! your program. The command line is the crate `callgate-cli`, the MCP gateway `callgate-mcp`.
 //!
 //! # From rules to a decision
 //!

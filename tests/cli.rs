@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod explain;
 mod install;
+mod manual_pages;
 mod run;
 mod schema;
 mod state;

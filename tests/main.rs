@@ -41,6 +41,7 @@ mod detect;
 #[cfg(test)]
 mod dialects;
 #[cfg(test)]
+mod distribution;
 mod docs;
 #[cfg(test)]
 mod editors;

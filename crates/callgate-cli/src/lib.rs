@@ -12,6 +12,7 @@ mod explain;
 mod json_inputs;
 mod init;
 mod install;
+mod manual_pages;
 mod proxy_http;
 mod check_fix;
 mod test_mutate;
@@ -69,6 +70,7 @@ enum Command {
     Init(init::InitArgs),
     Rule(diagnostic_page::RuleArgs),
     Completions(completions::CompletionsArgs),
+    Man(manual_pages::ManArgs),
     Attend(supervise::SuperviseArgs),
 }
 
@@ -113,6 +115,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => diagnostic_page::rule(&arguments, &mut output),
         Command::Completions(arguments) => completions::completions(&arguments, &mut output),
+        Command::Man(arguments) => manual_pages::man(&arguments, &mut output),
         Command::Attend(arguments) => supervise::supervise(&arguments),
     };
     // Output written before an error is part of the result.
