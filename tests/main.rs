@@ -42,6 +42,7 @@ mod detect;
 mod dialects;
 #[cfg(test)]
 mod distribution;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod editors;
@@ -127,6 +128,7 @@ mod seals;
 mod seeds;
 #[cfg(test)]
 mod store_contract;
+#[cfg(test)]
 mod store_parts;
 #[cfg(test)]
 mod streams;

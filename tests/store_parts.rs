@@ -1,6 +1,6 @@
 //! A host supplies one part of the state (limits, cached results or records), and the rest stays where it is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use callgate::host::{
     BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, LimitAcquisition,
@@ -27,10 +27,7 @@ impl LimitStore for LimitService {
         now: Timestamp,
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
-        self.keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(takes.iter().map(|take| take.key.clone()));
+        self.keys.lock().unwrap().extend(takes.iter().map(|take| take.key.clone()));
         self.limits.acquire(now, takes)
     }
 
@@ -71,7 +68,7 @@ impl CacheStore for CacheService {
         entry: CacheEntry,
         generation: u64,
     ) -> StoreFuture<'a, ()> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{key} {}", entry.output));
+        self.written.lock().unwrap().push(format!("{key} {}", entry.output));
         self.results.cache_put(space, key, entry, generation)
     }
 
