@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use callgate::json::{Value, json};
 use callgate::lifecycle::{Chunk, ModelConfig, RunEnd, Usage};
 use callgate::message::{History, Message, Part, Role, approval_response};
-use callgate::seal::Keys;
-use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
+use callgate::Keys;
+use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, load_text};
 
 const RULES: &str = "
 policies:
@@ -130,7 +130,7 @@ async fn run(
 /// Runs the loop twice: until the approval is pending, and again after the approval.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let keys = Keys::parse(&"5a".repeat(32))?;
-    let engine = Engine::builder(engine::load_text(RULES)?).keys(keys).build();
+    let engine = Engine::builder(load_text(RULES)?).keys(keys).build();
     let session =
         || engine.session().with_name("talk-1").with_context(json!({ "principal": "ana", "tenant": "acme" }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

@@ -50,7 +50,7 @@ impl ToolCall {
     /// A call without server and context.
     ///
     /// ```
-    /// let call = callgate::call::ToolCall::new("c1", "sendEmail", callgate::json::json!({"to": "ana@example.com"}));
+    /// let call = callgate::ToolCall::new("c1", "sendEmail", callgate::json::json!({"to": "ana@example.com"}));
     /// assert_eq!(call.tool, "sendEmail");
     /// ```
     pub fn new(id: impl Into<String>, tool: impl Into<String>, input: Value) -> Self {

@@ -4,10 +4,10 @@
 //! An [`Explainer`] listens to the events of calls and builds an [`Explanation`] of each. Explanations are redacted as outcomes are.
 //!
 //! ```
-//! use callgate::{SessionState, ToolCall, engine::Engine, policy};
+//! use callgate::{Engine, SessionState, ToolCall};
 //! use callgate::json::json;
 //!
-//! let mut built = policy::build_texts([(
+//! let mut built = callgate::load_bundle_texts([(
 //!     "rules.yaml",
 //!     "policies:\n  - id: large\n    match: { tool: refund, where: { path: $.input.amount, gt: 100 } }\n    deny: {}\n",
 //! )]);

@@ -26,7 +26,7 @@ impl Account {
     /// Reads the account from a context: its `issuer`, `tenant` and `principal`.
     ///
     /// ```
-    /// use callgate::host::Account;
+    /// use callgate::state::Account;
     /// use callgate::json::json;
     ///
     /// let ann = Account::from_context(&json!({ "tenant": "red", "principal": "ann" }));

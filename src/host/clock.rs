@@ -38,7 +38,7 @@ impl Clock for SystemClock {
 ///
 /// ```
 /// use std::time::Duration;
-/// use callgate::host::{Clock, ManualClock};
+/// use callgate::{Clock, ManualClock};
 ///
 /// let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
 /// clock.block_on(clock.sleep(Duration::from_secs(90)));

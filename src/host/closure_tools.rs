@@ -12,7 +12,7 @@ type ToolClosure = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolErro
 /// A tool executor with one closure for each tool.
 ///
 /// ```
-/// use callgate::host::{ClosureTools, ToolError};
+/// use callgate::{ClosureTools, ToolError};
 /// use callgate::json::json;
 ///
 /// let tools = ClosureTools::new()

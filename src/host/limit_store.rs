@@ -112,7 +112,7 @@ pub trait LimitStore: Send + Sync {
     /// may also complete spuriously. To miss no release, call it before [`acquire`](Self::acquire) and await it after a refusal:
     ///
     /// ```
-    /// # use callgate::host::{LimitAcquisition, LimitStore, StoreError};
+    /// # use callgate::state::{LimitAcquisition, LimitStore, StoreError};
     /// # use jiff::Timestamp;
     /// # async fn slot(store: &dyn LimitStore, now: Timestamp, take: &[LimitAcquisition]) -> Result<(), StoreError> {
     /// loop {

@@ -46,7 +46,7 @@ impl Default for WatcherOptions {
 ///
 /// ```no_run
 /// use callgate::Engine;
-/// use callgate::engine::ReloadEvent;
+/// use callgate::reload::ReloadEvent;
 /// use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 ///
 /// let paths = ["policies".into()];

@@ -130,7 +130,7 @@ impl AroundScript {
     /// # Examples
     /// ```
     /// use std::sync::Arc;
-    /// use callgate::call::{SessionState, ToolCall};
+    /// use callgate::{SessionState, ToolCall};
     /// use callgate::script::{Answer, AroundScript, Journal, ReplayResult, ScriptEffect};
     /// use callgate::json::json;
     ///

@@ -4,7 +4,7 @@
 //! [`load`] reads test files; [`Suite::run`] runs them against a bundle and returns a [`SuiteReport`].
 //!
 //! ```
-//! let chains = callgate::engine::load_text("policies: [ { id: none-large, match: refund, deny: {} } ]")?;
+//! let chains = callgate::load_text("policies: [ { id: none-large, match: refund, deny: {} } ]")?;
 //! let mut loaded = callgate::suite::load_texts([(
 //!     "refunds.test.yaml",
 //!     "cases: [ { name: refunds are denied, call: { tool: refund }, expect: { policy: none-large } } ]",

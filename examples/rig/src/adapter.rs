@@ -3,7 +3,7 @@
 use callgate::json::{self, Value, json};
 use callgate::lifecycle::{Chunk, ModelConfig, RunEnd, Usage};
 use callgate::message::{Dialect, History, Message, Part, ResultOutput, ResultStatus, Role};
-use callgate::session::Round;
+use callgate::Round;
 use callgate::{Session, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse};
 use rig_agent::run::{
     AgentRun, AgentRunStep, ModelTurn, ModelTurnOutcome, PendingToolCall, PreparedRequest, RequestPatch,

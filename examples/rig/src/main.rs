@@ -9,8 +9,8 @@ use std::path::Path;
 use adapter::{Agent, Ended, Talk};
 use callgate::json::json;
 use callgate::message::approval_response;
-use callgate::seal::Keys;
-use callgate::{Engine, engine};
+use callgate::Keys;
+use callgate::{Engine, load};
 use rig_agent::run::RunSpec;
 use rig_core::completion::CompletionRequest;
 use rig_core::message::{Message, UserContent};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn requests() -> Result<(), Box<dyn Error>> {
-    let rules = engine::load(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("rules.yaml")])?;
+    let rules = load(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("rules.yaml")])?;
     // Approval requests that leave the process are sealed. A real server reads its key from a secret store.
     let engine = Engine::builder(rules).keys(Keys::parse(&"5a".repeat(32))?).build();
     let model = shop::model();
