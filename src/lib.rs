@@ -47,12 +47,6 @@ mod execution;
 pub mod session;
 pub mod engine;
 
-// Policy tests.
-pub mod suite;
-
-// Lints: rules that are valid but probably wrong.
-pub mod lint;
-
 // Hot reload of rules.
 pub mod reload;
 

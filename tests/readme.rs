@@ -92,10 +92,10 @@ fn rules_and_calls_parse() {
     let chains = callgate::engine::load_text(&rules[0]).unwrap();
     assert!(!tests.is_empty());
     for text in tests {
-        let loaded = callgate::suite::load_texts([("README.test.yaml", text)]);
+        let loaded = callgate_policy_tests::load_texts([("README.test.yaml", text)]);
         assert!(loaded.diagnostics.is_empty());
         let report = loaded.suite.run(&chains);
-        assert!(report.passed(), "{}", callgate::suite::render::text(&report, false));
+        assert!(report.passed(), "{}", callgate_policy_tests::render::text(&report, false));
     }
     let calls = blocks("json");
     assert!(!calls.is_empty());

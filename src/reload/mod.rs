@@ -5,10 +5,12 @@
 #[cfg(feature = "watch")]
 mod watched_directories;
 mod file_snapshot;
+mod test_runner;
 mod reloader;
 #[cfg(feature = "watch")]
 mod watch;
 
 pub use reloader::{ReloadResult, Reloader, load};
+pub use test_runner::{LoadedTests, NoTestRunner, TestRunner};
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatcherOptions};
