@@ -12,6 +12,9 @@ pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, CommandErro
     tools::parse_list(&read_file(path)?).map_err(|error| match error {
         ToolListError::Json(error) => json_error(path, &error),
         ToolListError::NotAList => CommandError::new(format!("`{}` is {error}", path.display())),
+        ToolListError::UnsupportedSchema { .. } => {
+            CommandError::new(format!("`{}`: {error}", path.display()))
+        }
     })
 }
 

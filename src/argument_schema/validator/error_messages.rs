@@ -6,9 +6,10 @@ use serde_json::Value as LibraryValue;
 
 use super::message_fragments::{
     allowed_types, describe_format, describe_property, describe_types, format_list, format_value,
-    format_value_with_type, properties, property_schema, quote_name, replacement_hint, type_hint,
+    format_value_with_type, type_hint,
 };
-use super::{SchemaError, Violation};
+use crate::argument_schema::property_names::{properties, property_schema, quote_name, replacement_hint};
+use crate::argument_schema::schema_error::{SchemaError, Violation};
 use crate::diagnostic::closest_match;
 use crate::json::{Map, Value};
 use crate::safe_text::{escape_controls, truncate};

@@ -2,16 +2,11 @@
 
 use jsonschema::error::TypeKind;
 
-use crate::json::{self, JsonType, Map, Value};
+use crate::json::{self, JsonType, Value};
 use crate::safe_text::{escape_controls, truncate};
 
 /// The maximum number of listed values.
 const MAX_LISTED: usize = 12;
-
-/// A name in backticks.
-pub(super) fn quote_name(text: &str) -> String {
-    format!("`{}`", truncate(&escape_controls(text)))
-}
 
 /// A value as JSON.
 pub(super) fn format_value(value: &Value) -> String {
@@ -37,11 +32,6 @@ pub(super) fn format_list<'a>(values: impl ExactSizeIterator<Item = &'a Value>) 
     let more = values.len().saturating_sub(MAX_LISTED);
     let list = values.take(MAX_LISTED).map(format_value).collect::<Vec<_>>().join(", ");
     if more == 0 { list } else { format!("{list} and {more} more") }
-}
-
-/// A self-contained instruction.
-pub(super) fn replacement_hint(known: &str, given: &str) -> String {
-    format!("use {known} instead of {given}")
 }
 
 /// The type names that a `type` keyword allows.
@@ -84,18 +74,6 @@ pub(super) fn type_hint(types: &[&str], value: &Value) -> Option<&'static str> {
         Value::Number(_) | Value::Bool(_) if allows("string") => Some("send it in quotes"),
         _ => None,
     }
-}
-
-/// The properties that a subschema declares.
-pub(super) fn properties(schema: &Value) -> Option<&Map> {
-    schema.get("properties")?.as_object()
-}
-
-/// The schema of a property, with a top-level reference resolved.
-pub(super) fn property_schema<'a>(root: &'a Value, schema: &'a Value, property: &str) -> Option<&'a Value> {
-    let schema = properties(schema)?.get(property)?;
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
-    Some(target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema))
 }
 
 /// Type and description of a property in parentheses, after a space; empty if unknown.
