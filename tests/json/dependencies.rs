@@ -12,6 +12,8 @@ fn serde_json_features(of_callgate: &[&str]) -> BTreeSet<String> {
             "tree",
             "--locked",
             "--offline",
+            "--package",
+            "callgate",
             "--edges",
             "normal,build",
             "--prefix",

@@ -1,8 +1,9 @@
 //! Lint: tests that permit a call if one of several values passes.
 
-use super::condition_source::{EachMode, TestSource};
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::condition_source::{EachMode, TestSource};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::call::Root;
 use callgate::diagnostic::{ANY_OF_SEVERAL, Diagnostics};
 

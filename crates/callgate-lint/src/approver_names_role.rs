@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::lint_context::LintContext;
-use super::scalars::{replaceable_span, replacement_source};
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::scalars::{replaceable_span, replacement_source};
 use callgate::approval::ApproverEntry;
 use callgate::call::Root;
 use callgate::diagnostic::{APPROVER_NAMES_ROLE, Diagnostics, Fix};

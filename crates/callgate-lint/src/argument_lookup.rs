@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
+use crate::lint_context::LintContext;
+use crate::policy_source::PolicySource;
 use callgate::call::Root;
 use callgate::json::{JsonType, Value};
 use callgate::path::{Path, PathStep};

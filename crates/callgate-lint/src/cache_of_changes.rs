@@ -1,7 +1,8 @@
 //! Lint: caches for tools with side effects.
 
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::diagnostic::{CACHE_OF_CHANGES, Diagnostics};
 use callgate::json::Value;
 use callgate::matcher::NamePattern;

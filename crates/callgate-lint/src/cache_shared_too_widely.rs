@@ -4,10 +4,11 @@
 //! reaches the wrong person only if the scope is wider, and if either the execution depends on the caller, or a gate policy decides
 //! by an argument that is not part of the key.
 
-use super::condition_source::TestSource;
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::{Lint, RequiredInput};
+use crate::condition_source::TestSource;
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
 use callgate::call::Root;
 use callgate::diagnostic::{CACHE_SHARED_TOO_WIDELY, Diagnostics, Span};
 use callgate::source::YamlNode;

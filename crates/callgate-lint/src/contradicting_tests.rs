@@ -1,11 +1,12 @@
 //! Lint: tests of the same path that no value can pass together.
 
-use super::condition_source::{EachMode, TestSource};
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::scalars::{compare_scalars, is_literal};
-use super::subsumption::value_passes;
-use super::{Lint, RequiredInput};
+use crate::condition_source::{EachMode, TestSource};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
+use crate::scalars::{compare_scalars, is_literal};
+use crate::subsumption::value_passes;
 use callgate::diagnostic::{CONTRADICTING_TESTS, Diagnostic, Diagnostics, Span};
 use callgate::json::{JsonType, Value};
 use callgate::source::{MappingEntry, YamlNode};
@@ -96,7 +97,7 @@ fn report_absent_and_tested(
 }
 
 fn format_operator(operator: &MappingEntry) -> String {
-    format!("{}: {}", operator.key, super::scalars::display_value(&operator.value.to_json()))
+    format!("{}: {}", operator.key, crate::scalars::display_value(&operator.value.to_json()))
 }
 
 /// Whether it is certain that no value passes both operators.
@@ -161,7 +162,7 @@ fn required_types(operator: &MappingEntry) -> Option<Vec<JsonType>> {
         "type" => {
             let words = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
             let schema = Value::Array(words.iter().map(YamlNode::to_json).collect());
-            super::argument_lookup::permitted_types(&callgate::json::json!({ "type": schema }))?
+            crate::argument_lookup::permitted_types(&callgate::json::json!({ "type": schema }))?
         }
         "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],

@@ -1,8 +1,9 @@
 //! Lint: regular expressions with large repetition counts, which are slow to compile and to match.
 
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
 use callgate::diagnostic::{COSTLY_REGEX, Diagnostics};
 use callgate::source::{YamlNode, YamlValue};
 

@@ -1,8 +1,9 @@
 //! Lint: scripts that are near the evaluation limits.
 
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
 use callgate::diagnostic::{COSTLY_SCRIPT, Diagnostics};
 use callgate::script::{MAX_SCRIPT, SCRIPT_LIMITS};
 use callgate::source::{YamlNode, YamlValue, span_in};

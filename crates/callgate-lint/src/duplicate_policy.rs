@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
 use callgate::diagnostic::{DUPLICATE_POLICY, Diagnostics, Fix, Span};
 use callgate::json;
 use callgate::source::{YamlNode, YamlValue};

@@ -1,9 +1,10 @@
 //! Lint: restricting tests that a call bypasses by omitting the tested field.
 
-use super::condition_source::{EachMode, TestSource};
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::{Lint, RequiredInput};
+use crate::condition_source::{EachMode, TestSource};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
 use callgate::call::Root;
 use callgate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Fix, Span};
 use callgate::json::Value;

@@ -1,9 +1,9 @@
 //! Example calls (witnesses): builds a call that a policy matches from its conditions, and confirms it with the engine.
 
-use super::condition_source::TestSource;
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::scalars::is_literal;
+use crate::condition_source::TestSource;
+use crate::lint_context::LintContext;
+use crate::policy_source::PolicySource;
+use crate::scalars::is_literal;
 use callgate::call::{CallView, Root, SessionState, ToolCall};
 use callgate::host::SystemClock;
 use callgate::json::{Map, Number, Value, json};

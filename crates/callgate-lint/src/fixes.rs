@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{LintInputs, LintResult, SUPPRESSION_CODES, lint};
+use crate::lint_inputs::LintInputs;
+use crate::linter::{LintResult, lint};
+use crate::registry::SUPPRESSION_CODES;
 use callgate::diagnostic::Fix;
 use callgate::policy::build_replacements;
 

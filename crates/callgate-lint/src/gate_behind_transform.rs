@@ -1,11 +1,12 @@
 //! Lint: gate policies that never match, because a `transform` changes the tested argument first.
 
-use super::condition_source::TestSource;
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::scalars::{compare_scalars, is_literal};
-use super::subsumption::{covers, value_passes};
-use super::{Lint, RequiredInput};
+use crate::condition_source::TestSource;
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
+use crate::scalars::{compare_scalars, is_literal};
+use crate::subsumption::{covers, value_passes};
 use callgate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
 use callgate::json::Value;
 use callgate::source::{MappingEntry, YamlNode};
@@ -92,7 +93,7 @@ fn defeating_change<'a>(step: &'a YamlNode, test: &TestSource<'_>) -> Option<(&'
             return Some((change, format!("sets `{path}`")));
         }
         "set" if exact => {
-            let why = format!("sets `{path}` to `{}`", super::scalars::display_value(&operand.to_json()));
+            let why = format!("sets `{path}` to `{}`", crate::scalars::display_value(&operand.to_json()));
             let fails = wants_absence || test.operators().any(|operator| always_fails(operand, operator));
             return fails.then_some((change, why));
         }

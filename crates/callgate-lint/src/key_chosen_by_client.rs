@@ -1,9 +1,10 @@
 //! Lint: rate limits whose key the agent controls, so that it can bypass them.
 
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
+use crate::subsumption_index::SubsumptionIndex;
 use callgate::diagnostic::{Diagnostics, KEY_CHOSEN_BY_CLIENT};
 use callgate::source::YamlNode;
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::policy_source::{PolicySource, PolicySourceReader};
-use super::{LintInputs, RequiredInput};
+use crate::lint_inputs::{LintInputs, RequiredInput};
+use crate::policy_source::{PolicySource, PolicySourceReader};
 use callgate::diagnostic::{SourceId, SourceMap};
 use callgate::matcher::NamePattern;
 use callgate::middleware::PolicyKind;

@@ -1,8 +1,9 @@
 //! Lint: policies about a tool's execution that never happens, because a `respond` policy returns a result instead.
 
-use super::lint_context::LintContext;
-use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::subsumption_index::SubsumptionIndex;
 use callgate::diagnostic::{Diagnostics, MOOT_BEHIND_RESPOND};
 
 pub(super) static LINT: Lint = Lint { code: &MOOT_BEHIND_RESPOND, needs: RequiredInput::Nothing, check };

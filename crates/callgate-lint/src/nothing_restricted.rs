@@ -1,7 +1,8 @@
 //! Lint: bundles that restrict nothing.
 
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::diagnostic::{Diagnostic, Diagnostics, NOTHING_RESTRICTED};
 use callgate::policy::Unmatched;
 

@@ -1,10 +1,11 @@
 //! Lint: overlapping policies of one kind, of which only one has an effect, or whose effects multiply.
 
-use super::duplicate_policy::are_duplicates;
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, RequiredInput};
+use crate::duplicate_policy::are_duplicates;
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
+use crate::subsumption_index::SubsumptionIndex;
 use callgate::diagnostic::{Diagnostics, OVERLAPPING_POLICIES};
 use callgate::middleware::PolicyKind;
 use callgate::source::YamlNode;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::condition_source::{self, ScopeTree, TestSource};
+use crate::condition_source::{self, ScopeTree, TestSource};
 use callgate::diagnostic::{Code, Diagnostic, Span};
 use callgate::path::Path;
 use callgate::policy::{Defaults, Mode, Policy};

@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::lint_context::LintContext;
-use super::subsumption::covers;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::subsumption::covers;
 use callgate::diagnostic::{Diagnostics, QUESTION_SHOWS_REDACTED};
 use callgate::source::{YamlNode, span_in};
 

@@ -1,7 +1,8 @@
 //! Lint: hard-coded secrets (passwords, keys, tokens) in rules files.
 
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::diagnostic::{Diagnostic, Diagnostics, SECRET_IN_RULES};
 use callgate::redaction::Detector;
 use callgate::source::{YamlNode, YamlValue, span_in};

@@ -1,10 +1,11 @@
 //! Lint: policies that a stricter policy always overrides.
 
-use super::example_call::ExampleCall;
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, RequiredInput};
+use crate::example_call::ExampleCall;
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::policy_source::PolicySource;
+use crate::subsumption_index::SubsumptionIndex;
 use callgate::call::Phase;
 use callgate::diagnostic::{Diagnostics, SHADOWED_POLICY};
 use callgate::middleware::{CountedCalls, PolicyKind};
@@ -63,7 +64,7 @@ fn overrides(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
         (PolicyKind::Deny(_), PolicyKind::Deny(_)) | (PolicyKind::Halt(_), PolicyKind::Halt(_)) => {
             earlier
                 && wide.policy.behaviour_digest != narrow.policy.behaviour_digest
-                && !super::duplicate_policy::are_duplicates(wide, narrow)
+                && !crate::duplicate_policy::are_duplicates(wide, narrow)
         }
         _ => true,
     }

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::condition_source::{EachMode, TestSource};
-use super::policy_source::PolicySource;
-use super::scalars::{compare_scalars, is_literal};
+use crate::condition_source::{EachMode, TestSource};
+use crate::policy_source::PolicySource;
+use crate::scalars::{compare_scalars, is_literal};
 use callgate::json::JsonType;
 use callgate::matcher::NamePattern;
 use callgate::source::{MappingEntry, YamlNode};

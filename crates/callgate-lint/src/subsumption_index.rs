@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::lint_context::LintContext;
-use super::policy_source::PolicySource;
-use super::subsumption::covers;
+use crate::lint_context::LintContext;
+use crate::policy_source::PolicySource;
+use crate::subsumption::covers;
 use callgate::json::{self, Value};
 use callgate::matcher::NamePattern;
 use callgate::source::YamlNode;

@@ -1,7 +1,7 @@
 //! Suppression comments: `# callgate: allow CG511 because the gateway refuses calls without it`, on the line of the lint or above it.
 
-use super::LINTS;
-use super::lint_context::LintContext;
+use crate::lint_context::LintContext;
+use crate::registry::LINTS;
 use callgate::diagnostic::{
     ALLOWANCE_WITHOUT_REASON, Code, Diagnostic, Diagnostics, Fix, Span, UNUSED_ALLOWANCE, closest_match,
     find_code,

@@ -1,9 +1,10 @@
 //! Lint: tests that need a value of another type than the tool's schema permits.
 
-use super::argument_lookup::{ArgumentLookup, PathLookup, permitted_types};
-use super::lint_context::LintContext;
-use super::scalars::{is_literal, quoted, replaceable_span};
-use super::{Lint, RequiredInput};
+use crate::argument_lookup::{ArgumentLookup, PathLookup, permitted_types};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::scalars::{is_literal, quoted, replaceable_span};
 use callgate::diagnostic::{Diagnostics, Fix, SourceMap, TEST_OF_WRONG_TYPE};
 use callgate::json::{JsonType, Value};
 use callgate::source::{MappingEntry, YamlNode};

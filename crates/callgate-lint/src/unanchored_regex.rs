@@ -1,7 +1,8 @@
 //! Lint: unanchored regular expressions as allowlists, which also match parts of longer strings.
 
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::call::Root;
 use callgate::diagnostic::{Diagnostics, UNANCHORED_REGEX};
 use callgate::matcher::NamePattern;

@@ -1,8 +1,9 @@
 //! Lint: paths to arguments that no tool has.
 
-use super::argument_lookup::{ArgumentLookup, PathLookup, first_name};
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::argument_lookup::{ArgumentLookup, PathLookup, first_name};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, closest_match};
 use callgate::path::{Path, PathStep};
 use callgate::source::{YamlNode, YamlValue, span_in};

@@ -1,9 +1,10 @@
 //! Lint: literals that the tool's schema does not permit.
 
-use super::argument_lookup::{ArgumentLookup, PathLookup, permitted_values};
-use super::lint_context::LintContext;
-use super::scalars::{display_value, is_literal, replaceable_span, replacement_source};
-use super::{Lint, RequiredInput};
+use crate::argument_lookup::{ArgumentLookup, PathLookup, permitted_values};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
+use crate::scalars::{display_value, is_literal, replaceable_span, replacement_source};
 use callgate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, closest_match};
 use callgate::json::Value;
 use callgate::source::YamlNode;

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::lint_context::LintContext;
-use super::{Lint, RequiredInput};
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::RequiredInput;
 use callgate::diagnostic::{Diagnostics, UNTESTED_POLICY};
 
 pub(super) static LINT: Lint = Lint { code: &UNTESTED_POLICY, needs: RequiredInput::Tests, check };

@@ -1,9 +1,9 @@
 //! Reads one call of a test file and its tool's answers: document nodes → [`CallStep`].
 
-use super::case::CallStep;
-use super::expectation::Expectation;
-use super::stubbed_tools::{StubbedAnswer, StubbedAnswers};
-use super::test_file_reader::TestFileReader;
+use crate::case::CallStep;
+use crate::expectation::Expectation;
+use crate::stub::{StubbedAnswer, StubbedAnswers};
+use crate::test_file_reader::TestFileReader;
 use callgate::call::ToolCall;
 use callgate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
 use callgate::host::ToolError;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::expectation::Expectation;
-use super::stubbed_tools::{Stub, StubbedAnswers};
+use crate::expectation::Expectation;
+use crate::stub::{Stub, StubbedAnswers};
 use callgate::call::{SessionState, ToolCall};
 use callgate::diagnostic::Location;
 use callgate::json::Value;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::case::{ApprovalReply, ReplyAction, TestCase};
+use crate::case::{ApprovalReply, ReplyAction, TestCase};
 use callgate::approval::{BoundRequest, seal_answer};
 use callgate::call::{Outcome, ToolCall};
 use callgate::engine::EngineBuilder;

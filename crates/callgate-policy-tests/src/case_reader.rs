@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::call_reader::{self, LayeredCall};
-use super::case::{CaseStep, TableRow, TestCase};
-use super::step_reader::{StepReader, is_wait};
-use super::stubbed_tools::Stub;
-use super::test_file_reader::TestFileReader;
-use super::test_schema::{CASE, ROUND_CALL, ROW, STEP};
+use crate::call_reader::{self, LayeredCall};
+use crate::case::{CaseStep, TableRow, TestCase};
+use crate::step_reader::{StepReader, is_wait};
+use crate::stub::Stub;
+use crate::test_file_reader::TestFileReader;
+use crate::test_schema::{CASE, ROUND_CALL, ROW, STEP};
 use callgate::call::SessionState;
 use callgate::diagnostic::{Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE};
 use callgate::json::Map;

@@ -1,6 +1,6 @@
 //! Differences between two JSON values: expected + actual → [`Difference`]s.
 
-use super::report::Difference;
+use crate::report::Difference;
 use callgate::json::{self, Value};
 
 /// The maximum number of differences listed for one value.

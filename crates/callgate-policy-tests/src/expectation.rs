@@ -2,10 +2,10 @@
 
 use regex::Regex;
 
-use super::comparison::differences;
-use super::report::Failure;
-use super::test_file_reader::TestFileReader;
-use super::test_schema::{EXPECT, TEXT_TEST};
+use crate::comparison::differences;
+use crate::report::Failure;
+use crate::test_file_reader::TestFileReader;
+use crate::test_schema::{EXPECT, TEXT_TEST};
 use callgate::call::{CallView, Outcome, OutcomeKind, SessionState, ToolCall};
 use callgate::diagnostic::{Diagnostic, Location, NOTHING_EXPECTED};
 use callgate::json::{Value, json};

@@ -15,24 +15,27 @@
 //! # Ok::<(), callgate::LoadError>(())
 //! ```
 
-mod case;
+// The modules are listed in the order of their use: a module uses only modules listed above it; tests/layering.rs enforces this.
+mod report;
 mod comparison;
+mod stub;
+mod test_schema;
+mod test_file_reader;
+mod expectation;
+mod case;
+mod call_reader;
+mod step_reader;
+mod case_reader;
+mod test_file;
+mod stubbed_tools;
 mod case_history;
 mod coverage;
-mod expectation;
-mod generation;
-mod loader;
-pub mod mutation;
-mod test_file_reader;
-mod call_reader;
-mod case_reader;
-mod step_reader;
-pub mod render;
-mod report;
 mod runner;
+mod loader;
+pub mod render;
 mod rules_tests;
-mod test_schema;
-mod stubbed_tools;
+mod generation;
+pub mod mutation;
 
 pub use coverage::{
     BranchKind, Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::runner::Suite;
-use super::test_file_reader;
+use crate::runner::Suite;
+use crate::test_file;
 use callgate::diagnostic::{Diagnostic, Diagnostics, NO_RULES_FILES, SourceMap, Span, UNKNOWN_POLICY};
 use callgate::policy::CompiledPolicies;
 use callgate::rules_schema::did_you_mean;
@@ -39,7 +39,7 @@ fn read_all(loaded: LoadedSources) -> LoadedSuite {
     let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
     let (mut suite, mut policy_references, mut referenced_files) = (Suite::default(), Vec::new(), Vec::new());
     for file in &files {
-        let read = test_file_reader::read(file, &mut sources, &mut diagnostics);
+        let read = test_file::read(file, &mut sources, &mut diagnostics);
         suite.files.push(read.file);
         policy_references.extend(read.policy_references);
         referenced_files.extend(read.referenced_files);

@@ -7,12 +7,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::case::{ApprovalReply, CallStep, CaseStep, Identities, TestCase, TestFile};
-use super::case_history::{CaseHistory, ReplyError};
-use super::coverage::Coverage;
-use super::expectation::{ActualResult, Expectation};
-use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, SuiteReport};
-use super::stubbed_tools::StubbedTools;
+use crate::case::{ApprovalReply, CallStep, CaseStep, Identities, TestCase, TestFile};
+use crate::case_history::{CaseHistory, ReplyError};
+use crate::coverage::Coverage;
+use crate::expectation::{ActualResult, Expectation};
+use crate::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, SuiteReport};
+use crate::stubbed_tools::StubbedTools;
 use callgate::call::Outcome;
 use callgate::engine::{Engine, EngineBuilder};
 use callgate::host::ManualClock;

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::call_reader::{self, LayeredCall};
-use super::case::{ApprovalReply, CallStep, CaseStep, ReplyAction};
-use super::expectation::Expectation;
-use super::test_file_reader::TestFileReader;
-use super::test_schema::STEP;
+use crate::call_reader::{self, LayeredCall};
+use crate::case::{ApprovalReply, CallStep, CaseStep, ReplyAction};
+use crate::expectation::Expectation;
+use crate::test_file_reader::TestFileReader;
+use crate::test_schema::STEP;
 use callgate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
 use callgate::json::Map;
 use callgate::message::Approver;

@@ -8,8 +8,8 @@ mod yaml_writer;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::loader::load_texts;
-use super::report::SuiteReport;
+use crate::loader::load_texts;
+use crate::report::SuiteReport;
 use callgate::call::CallRecord;
 use callgate::diagnostic::render;
 use callgate::policy::CompiledPolicies;
@@ -89,7 +89,7 @@ pub fn generate(
     let report = run_generated(&text, policies, tools)?;
     match report.passed() {
         true => Ok(GeneratedTests { text, cases: sessions.len(), calls, redacted_by }),
-        false => Err(GenerateError::Unstable(super::render::text(&report, false))),
+        false => Err(GenerateError::Unstable(crate::render::text(&report, false))),
     }
 }
 

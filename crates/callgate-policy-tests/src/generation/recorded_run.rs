@@ -6,8 +6,9 @@ use jiff::Timestamp;
 
 use crate::case::CallStep;
 use crate::runner::test_engine;
-use crate::stubbed_tools::{StubbedAnswer, StubbedTools};
-use crate::test_file_reader::DEFAULT_CLOCK_START;
+use crate::stub::StubbedAnswer;
+use crate::stubbed_tools::StubbedTools;
+use crate::test_file::DEFAULT_CLOCK_START;
 use callgate::call::{CallRecord, Outcome, RecordedResult, ToolCall};
 use callgate::host::{ManualClock, ToolError};
 use callgate::json::Value;

@@ -18,7 +18,8 @@ mod mutant_runner;
 pub use render::{json, summary, text};
 pub use report::{CommentProblem, MutationReport, Survivor};
 
-use crate::{Suite, SuiteReport};
+use crate::report::SuiteReport;
+use crate::runner::Suite;
 use callgate::policy::LoadedBundle;
 
 /// A kind of mutation, with the name that comments use to accept it.

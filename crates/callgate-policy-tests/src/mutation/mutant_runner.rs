@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use super::mutant::Mutant;
 use crate::case::{TestCase, TestFile};
+use crate::report::SuiteReport;
+use crate::runner::Suite;
 use crate::runner::case_passes;
-use crate::{Suite, SuiteReport};
 use callgate::diagnostic::SourceMap;
 use callgate::policy::{self, CompiledPolicies, LoadedBundle};
 

@@ -1,7 +1,7 @@
 //! Renders coverage as text and as GitHub annotations: the percentage of each rules file, and its missing branches.
 
 use super::text::escape_invisible;
-use crate::{CoverageReport, CoveredFile, CoveredPoint};
+use crate::coverage::{CoverageReport, CoveredFile, CoveredPoint};
 use callgate::diagnostic::{Location, render};
 
 /// The maximum length of a coverage point's text, in characters.

@@ -2,7 +2,7 @@
 
 use super::junit::failure_summary;
 use super::text::case_text;
-use crate::SuiteReport;
+use crate::report::SuiteReport;
 use callgate::diagnostic::{Diagnostics, SourceMap, render};
 
 /// Renders one workflow command for each failed case, at its first failure, and one for each problem of rules and tests.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::{CoverageReport, FileReport, SuiteReport};
+use crate::coverage::CoverageReport;
+use crate::report::{FileReport, SuiteReport};
 use callgate::diagnostic::{Diagnostics, SourceMap, render};
 use callgate::json::Value;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::text::{case_text, escape_invisible};
-use crate::{CaseReport, Failure, SuiteReport};
+use crate::report::{CaseReport, Failure, SuiteReport};
 use callgate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap, render};
 
 /// Renders one suite for each test file; if rules or tests have errors, so that no case runs, one for each file with errors.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::{CoverageReport, CoveredFile, CoveredPoint};
+use crate::coverage::{CoverageReport, CoveredFile, CoveredPoint};
 
 /// Renders the tracefile: one record for each rules file with coverage points.
 pub fn lcov(report: &CoverageReport) -> String {

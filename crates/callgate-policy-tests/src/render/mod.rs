@@ -1,4 +1,4 @@
-//! Renders a [`SuiteReport`](super::SuiteReport) and a [`CoverageReport`](super::CoverageReport) as text, JSON, JUnit XML, GitHub annotations and
+//! Renders a [`SuiteReport`](crate::SuiteReport) and a [`CoverageReport`](crate::CoverageReport) as text, JSON, JUnit XML, GitHub annotations and
 //! lcov.
 
 mod coverage;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::diff::{self, DiffLine, DiffSide};
-use crate::{CallReport, CaseReport, Failure, FileReport, SuiteReport};
+use crate::report::{CallReport, CaseReport, Failure, FileReport, SuiteReport};
 use callgate::json::Value;
 use callgate::safe_text::is_hidden;
 
