@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use callgate::ToolDescriptor;
 use callgate::json::{Value, json};
-use callgate::lint::{LintInputs, lint};
 use callgate::policy::build_texts;
+use callgate_lint::{LintInputs, lint};
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 const ROUNDS: usize = 5;

@@ -73,11 +73,16 @@
 //! | share limits, caches and approvals between processes | [`state`], and the crate `callgate-sqlite` for a file |
 //! | log outcomes and approvals, or every evaluation of a policy | [`Observer`], [`explain::EventListener`] |
 //! | reload rules while calls run | [`reload`] |
+//! | run policy tests, or lints | the crates `callgate-policy-tests` and `callgate-lint` |
 //! | show why a call was decided as it was | [`explain`] |
 //!
 //! # Features
 //!
-//! - `watch` reloads rules when their files change: [`reload::RulesWatcher`].
+//! All features are off by default.
+//!
+//! - `json-schema` checks arguments against JSON Schemas. Without it, tools and rules that have a schema are rejected.
+//! - `watch` reloads rules when their files change: `reload::RulesWatcher`.
+//! - `snippets` shows the lines of the rules files in error messages, with the problem underlined.
 //!
 //! # Stability
 //!
@@ -154,14 +159,6 @@ mod execution;
 pub mod session;
 #[doc(hidden)]
 pub mod engine;
-
-// Policy tests.
-#[doc(hidden)]
-pub mod suite;
-
-// Lints: rules that are valid but probably wrong.
-#[doc(hidden)]
-pub mod lint;
 
 // Hot reload of rules.
 pub mod reload;

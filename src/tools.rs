@@ -52,22 +52,39 @@ pub enum ToolListError {
          `tools/list`"
     )]
     NotAList,
+    /// A tool has a JSON Schema, and Callgate was built without the feature `json-schema`.
+    #[error("the tool `{tool}` has an `input_schema`, but {error}")]
+    UnsupportedSchema {
+        /// The name of the tool.
+        tool: String,
+        /// The fix.
+        error: SchemaError,
+    },
 }
 
 /// Reads a JSON array of tools, or the result of an MCP `tools/list`.
+///
+/// # Errors
+/// Not JSON, JSON of another form, or a tool has a schema and Callgate was built without the feature `json-schema`. Whether the schemas
+/// are valid is not checked.
 pub fn parse_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolListError> {
     #[derive(Deserialize)]
     struct ToolsList {
         tools: Vec<ToolDescriptor>,
     }
     // Types are checked on the text itself, so that the error has the position.
-    match json::parse(text).map_err(json::Error::from)? {
+    let tools: Vec<ToolDescriptor> = match json::parse(text).map_err(json::Error::from)? {
         Value::Object(members) if members.contains_key("tools") => {
-            Ok(json::from_str(text).map(|list: ToolsList| list.tools)?)
+            json::from_str(text).map(|list: ToolsList| list.tools)?
         }
-        Value::Array(_) => Ok(json::from_str(text)?),
-        _ => Err(ToolListError::NotAList),
+        Value::Array(_) => json::from_str(text)?,
+        _ => return Err(ToolListError::NotAList),
+    };
+    if let Some(tool) = tools.iter().find(|tool| tool.input_schema.is_some()) {
+        ArgumentSchema::check_support()
+            .map_err(|error| ToolListError::UnsupportedSchema { tool: tool.name.clone(), error })?;
     }
+    Ok(tools)
 }
 
 /// A known tool.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use callgate::policy::{self, LoadedBundle};
-use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, UncountedReason, render};
+use callgate_policy_tests::{Coverage, CoverageReport, LoadedSuite, UncountedReason, render};
 
 use crate::recorded_calls::project;
 
@@ -29,7 +29,10 @@ fn covered(rules: &str, cases: &[&str]) -> CoverageReport {
     if cases.is_empty() {
         text.push_str("  - { name: nothing of it, call: { tool: nothing_of_it }, expect: { runs: 1 } }\n");
     }
-    run(policy::build_texts([("rules.yaml", rules)]), suite::load_texts([("rules.test.yaml", text)]))
+    run(
+        policy::build_texts([("rules.yaml", rules)]),
+        callgate_policy_tests::load_texts([("rules.test.yaml", text)]),
+    )
 }
 
 /// Lists what is not covered: for each place its type and source, and the sides that no case covers.
@@ -636,8 +639,8 @@ fn every_branch_of_the_shipped_bundles_is_covered() {
     for bundle in &bundles {
         let name = bundle.file_name().unwrap().to_str().unwrap();
         let paths = [bundle.clone()];
-        let loaded = suite::load(&paths);
-        let report = run(policy::build(&suite::rules_paths(&paths)), loaded);
+        let loaded = callgate_policy_tests::load(&paths);
+        let report = run(policy::build(&callgate_policy_tests::rules_paths(&paths)), loaded);
         assert!(report.total > 0, "{name}");
         for file in &report.files {
             let base = file.file.rsplit('/').next().unwrap();

@@ -354,7 +354,7 @@ type Open = fn(&str) -> Document;
 
 fn every_record() -> Vec<(Open, Reached)> {
     let rules = reach(callgate::policy::rules_record()).into_iter();
-    let tests = reach(callgate::suite::test_file_record()).into_iter();
+    let tests = reach(callgate_policy_tests::test_file_record()).into_iter();
     let rules = rules.map(|reached| (Document::rules as Open, reached));
     let tests = tests.map(|reached| (Document::tests as Open, reached));
     rules.chain(tests).collect()

@@ -2,9 +2,9 @@
 
 use callgate::diagnostic::render;
 use callgate::json::{Value, json};
-use callgate::lint::{LintInputs, lint};
 use callgate::policy;
 use callgate::{Effect, Engine, SessionState, ToolCall};
+use callgate_lint::{LintInputs, lint};
 use proptest::prelude::*;
 
 /// A test of `$.input.n` or `$.input.s` as one line of YAML.
@@ -115,7 +115,7 @@ proptest! {
     fn fixes_never_loosen_rules_and_are_complete(rules in bundle()) {
         let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &LintInputs::default());
         let before = Engine::new(linted.policies.clone().unwrap());
-        let fixed = callgate::lint::fix(linted, &LintInputs::default());
+        let fixed = callgate_lint::fix(linted, &LintInputs::default());
         prop_assert!(fixed.linted.diagnostics.iter().all(|diagnostic| diagnostic.fix.is_none()));
         let after = Engine::new(fixed.linted.policies.clone().unwrap());
         let session = SessionState::default();

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::{self, render};
-use callgate::lint::{LINTS, LintInputs, LintResult, RequiredInput, SUPPRESSION_CODES, fix, lint};
-use callgate::suite::LoadedSuite;
-use callgate::{ToolDescriptor, policy, suite, tools};
+use callgate::{ToolDescriptor, policy, tools};
+use callgate_lint::{LINTS, LintInputs, LintResult, RequiredInput, SUPPRESSION_CODES, fix, lint};
+use callgate_policy_tests::LoadedSuite;
 use similar::TextDiff;
 
 fn root() -> PathBuf {
@@ -29,7 +29,7 @@ impl LintCase {
         Self {
             text: fs::read_to_string(file).unwrap(),
             tools: tools.map(|text| tools::parse_list(&text).unwrap()),
-            tests: tests.map(|text| suite::load_texts([("rules.test.yaml", text)])),
+            tests: tests.map(|text| callgate_policy_tests::load_texts([("rules.test.yaml", text)])),
         }
     }
 
@@ -130,7 +130,7 @@ fn no_lint_fires_on_the_shipped_bundles() {
         }
         let tools = fs::read_to_string(paths[0].join("tools.json")).ok();
         let tools = tools.map(|text| tools::parse_list(&text).unwrap());
-        let tests = suite::load(&paths);
+        let tests = callgate_policy_tests::load(&paths);
         let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
         let linted = lint(policy::build(&paths), &beside);
         assert!(linted.policies.is_some() && linted.diagnostics.is_empty(), "{}", shown(&linted));

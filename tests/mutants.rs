@@ -1,8 +1,8 @@
 //! Mutation testing: each mutation of a small bundle with a test case that misses it and one that catches it.
 
 use callgate::policy;
-use callgate::suite::mutation::{self, MUTATIONS, MutationReport};
-use callgate::suite::{self, SuiteReport};
+use callgate_policy_tests::SuiteReport;
+use callgate_policy_tests::mutation::{self, MUTATIONS, MutationReport};
 
 /// A mutation, part of the changed line, a policy, a case that misses the mutation, and a case that is needed in addition to catch
 /// it.
@@ -236,7 +236,7 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
 fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<MutationReport, SuiteReport> {
     let built = policy::build_texts(rules.iter().copied());
     assert!(built.policies.is_some(), "{rules:?}\n{:?}", built.diagnostics);
-    let loaded = suite::load_texts([("rules.test.yaml", tests)]);
+    let loaded = callgate_policy_tests::load_texts([("rules.test.yaml", tests)]);
     assert!(!loaded.diagnostics.has_errors(), "{tests}\n{:?}", loaded.diagnostics);
     mutation::mutate(&built, &loaded.suite, None, &mut |_, _| {})
 }
@@ -249,7 +249,10 @@ fn survives(mutation: &str, after: &str, rules: &str, cases: &[&str]) -> bool {
         .collect();
     let tests = format!("cases:\n  - {}\n", cases.join("\n  - "));
     let mutated = mutated(&[("rules.yaml", rules)], &tests).unwrap_or_else(|report| {
-        panic!("the cases fail over the rules as they are\n{rules}\n{}", suite::render::text(&report, false))
+        panic!(
+            "the cases fail over the rules as they are\n{rules}\n{}",
+            callgate_policy_tests::render::text(&report, false)
+        )
     });
     assert_eq!(mutated.changes, mutated.noticed + mutated.survived + mutated.accepted + mutated.invalid);
     mutated.survivors.iter().any(|survivor| {
@@ -387,9 +390,10 @@ fn comment_with_a_reason_accepts_surviving_mutants() {
 /// Asserts that the tests of a bundle catch every mutant, except those that a comment accepts.
 fn assert_all_noticed(bundle: &str) {
     let paths = [crate::fixtures::root().join("policies").join(bundle)];
-    let loaded = suite::load(&paths);
+    let loaded = callgate_policy_tests::load(&paths);
     let mutated = mutation::mutate(&policy::build(&paths), &loaded.suite, None, &mut |_, _| {});
-    let mutated = mutated.unwrap_or_else(|report| panic!("{}", suite::render::text(&report, false)));
+    let mutated =
+        mutated.unwrap_or_else(|report| panic!("{}", callgate_policy_tests::render::text(&report, false)));
     assert!(mutated.passed() && mutated.changes > 0, "{}", mutation::text(&mutated, false));
 }
 
@@ -461,7 +465,7 @@ fn mutants_with_invalid_rules_are_counted_separately() {
 #[test]
 fn filter_limits_which_policies_are_mutated() {
     let built = policy::build_texts([("shop.yaml", SHOP), ("cards.yaml", CARDS)]);
-    let loaded = suite::load_texts([("rules.test.yaml", SHOP_CASES)]);
+    let loaded = callgate_policy_tests::load_texts([("rules.test.yaml", SHOP_CASES)]);
     let changed = |only: &str| {
         let mutated = mutation::mutate(&built, &loaded.suite, Some(only), &mut |_, _| {}).unwrap();
         let files: std::collections::BTreeSet<String> =

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use callgate::diagnostic::{self, Diagnostics, SourceMap, render};
-use callgate::lint::{LINTS, LintInputs, RequiredInput, lint};
-use callgate::{policy, suite, tools};
+use callgate::{policy, tools};
+use callgate_lint::{LINTS, LintInputs, RequiredInput, lint};
 
 /// The fenced rules file of a section, if it has one.
 fn example<'a>(page: &'a str, section: &str) -> Option<&'a str> {
@@ -22,7 +22,7 @@ fn read_rules(name: &str, text: &str) -> (Diagnostics, SourceMap) {
 /// Examples of test files are checked against one bundle.
 fn read_tests(name: &str, text: &str) -> (Diagnostics, SourceMap) {
     let rules = "policies: [ { id: no-large-refunds, match: refund, deny: {} } ]";
-    let mut loaded = suite::load_texts([(name, text)]);
+    let mut loaded = callgate_policy_tests::load_texts([(name, text)]);
     loaded.check_against(&callgate::engine::load_text(rules).unwrap());
     (loaded.diagnostics, loaded.sources)
 }
@@ -37,7 +37,7 @@ const TESTS: &str = "cases: [ { name: none, call: { tool: sendEmail }, expect: {
 
 fn read_lints(needs: Option<RequiredInput>, name: &str, text: &str) -> (Diagnostics, SourceMap) {
     let tools = tools::parse_list(TOOLS).unwrap();
-    let tests = suite::load_texts([("rules.test.yaml", TESTS)]);
+    let tests = callgate_policy_tests::load_texts([("rules.test.yaml", TESTS)]);
     let beside = LintInputs {
         tools: (needs == Some(RequiredInput::Tools)).then_some(&tools),
         tests: (needs == Some(RequiredInput::Tests)).then_some(&tests),

@@ -10,7 +10,7 @@ use callgate::script::{
     AroundScript, FUNCTIONS, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
     ScriptFunction, VARIABLES,
 };
-use callgate::suite::test_file_record;
+use callgate_policy_tests::test_file_record;
 
 /// Describes the values of a shape. Adds the records that it refers to to `named`.
 fn describe(shape: &Shape, named: &mut Vec<&'static RecordShape>) -> String {

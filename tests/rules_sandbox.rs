@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::render;
-use callgate::{policy, suite};
+use callgate::policy;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -51,7 +51,7 @@ impl Sandbox {
 fn diagnostics(bundle: &Path) -> String {
     let paths = [bundle.to_owned()];
     let built = policy::build(&paths);
-    let suite = suite::load(&paths);
+    let suite = callgate_policy_tests::load(&paths);
     let mut told = render::text(&built.diagnostics, &built.sources, false);
     told += &render::text(&suite.diagnostics, &suite.sources, false);
     told += &render::json(&built.diagnostics, &built.sources).unwrap();

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use callgate::diagnostic::{Diagnostics, SourceMap, render};
-use callgate::suite::{self, LoadedSuite, SuiteReport};
 use callgate::{engine, policy};
+use callgate_policy_tests::{LoadedSuite, SuiteReport};
 
 use crate::recorded_calls::project;
 
@@ -20,13 +20,17 @@ fn corpus(path: &Path) -> (String, String) {
 
 fn load(rules: &str, tests: &str) -> (LoadedSuite, Arc<policy::CompiledPolicies>) {
     let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}"));
-    let mut loaded = suite::load_texts([("rules.test.yaml", tests)]);
+    let mut loaded = callgate_policy_tests::load_texts([("rules.test.yaml", tests)]);
     loaded.check_against(&chains);
     (loaded, chains)
 }
 
 fn shown(report: &SuiteReport) -> String {
-    format!("{}{}\n", suite::render::text(report, false), suite::render::summary(report))
+    format!(
+        "{}{}\n",
+        callgate_policy_tests::render::text(report, false),
+        callgate_policy_tests::render::summary(report)
+    )
 }
 
 /// Violations of the rules for diagnostics: each has a position, help and the form of a message.
@@ -95,12 +99,12 @@ fn shipped_bundles_pass_their_tests() {
     for entry in std::fs::read_dir(project("policies")).unwrap() {
         let paths = [entry.unwrap().path()];
         let bundle = paths[0].display();
-        if suite::load(&paths).suite.is_empty() {
+        if callgate_policy_tests::load(&paths).suite.is_empty() {
             continue;
         }
         tested += 1;
         let chains = engine::load(&paths).unwrap_or_else(|error| panic!("{error}"));
-        let mut loaded = suite::load(&paths);
+        let mut loaded = callgate_policy_tests::load(&paths);
         loaded.check_against(&chains);
         let text = render::text(&loaded.diagnostics, &loaded.sources, false);
         assert!(loaded.diagnostics.is_empty(), "{text}");
@@ -123,7 +127,9 @@ fn json_report_matches_snapshot() {
     let (rules, tests) = corpus(&project("tests/suites/failing_values.yaml"));
     let (loaded, chains) = load(&rules, &tests);
     let report = loaded.suite.run(&chains);
-    let json = suite::render::json(Some(&report), None, &[(&loaded.diagnostics, &loaded.sources)]).unwrap();
+    let json =
+        callgate_policy_tests::render::json(Some(&report), None, &[(&loaded.diagnostics, &loaded.sources)])
+            .unwrap();
     let json = json.replace(&report.revision, "[revision]");
     settings().bind(|| insta::assert_snapshot!("document", json));
 }
@@ -131,7 +137,7 @@ fn json_report_matches_snapshot() {
 #[test]
 fn filter_selects_cases_by_case_or_file_name() {
     let case = |name: &str| format!("cases: [ {{ name: {name}, call: {{ tool: t }}, expect: executed }} ]");
-    let loaded = suite::load_texts([
+    let loaded = callgate_policy_tests::load_texts([
         ("refunds.test.yaml", case("small ones run")),
         ("mail.test.yaml", case("no Refund is mailed")),
         ("other.test.yaml", case("nothing")),
@@ -163,5 +169,5 @@ fn paths_with_only_tests_are_not_rule_paths() {
     }
     let paths = ["rules", "tests", "tests/a.test.yaml", "other"].map(|name| directory.path().join(name));
     // Paths with neither are left to the loading of rules to report.
-    assert_eq!(suite::rules_paths(&paths), [paths[0].clone(), paths[3].clone()]);
+    assert_eq!(callgate_policy_tests::rules_paths(&paths), [paths[0].clone(), paths[3].clone()]);
 }

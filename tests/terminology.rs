@@ -143,7 +143,7 @@ fn texts_use_standard_terms() {
 fn file_names_say_what_the_files_hold() {
     let list = terminology();
     let is_listed = |name: &str| list.file_names.iter().any(|listed| listed == name);
-    let paths = ["src", "tests", "benches"].iter().flat_map(|below| files(below, &["rs"]));
+    let paths = ["src", "crates", "tests", "benches"].iter().flat_map(|below| files(below, &["rs"]));
     let named: Vec<String> = paths
         .filter(|path| {
             let path = path.strip_prefix(root()).unwrap().with_extension("");

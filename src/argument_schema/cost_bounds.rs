@@ -1,7 +1,7 @@
 //! Cost bounds of a schema, computed before it is compiled: how many of its subschemas can apply to one value, and how
 //! deeply they nest. Otherwise a few lines of `allOf` and `$ref` can keep a validator busy for years.
 
-use super::SchemaError;
+use super::schema_error::SchemaError;
 use crate::json::{MAX_DEPTH, Number, Value, is_deeper_than};
 use crate::safe_text::{escape_controls, truncate};
 use crate::work_limit;

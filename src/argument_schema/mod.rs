@@ -1,71 +1,38 @@
 //! JSON Schema validation of tool arguments: compiled once, checked per call, with error messages that let a model correct its call.
 //!
-//! Only this module uses the schema library. `$schema` selects the dialect, 2020-12 by default. The cost of a schema is bounded
-//! before it is compiled: schemas come from tools, and tools are not trusted.
+//! Only `validator` uses the schema library. `$schema` selects the dialect, 2020-12 by default. The cost of a schema is bounded
+//! before it is compiled: schemas come from tools, and tools are not trusted. Without the feature `json-schema` no schema compiles, so
+//! that none is silently ignored.
 
+mod schema_error;
+mod property_names;
 mod cost_bounds;
 mod declared_properties;
-mod error_messages;
-mod exact_numbers;
-mod library_adapter;
 mod types_only;
-mod message_fragments;
+#[cfg(feature = "json-schema")]
+mod validator;
+#[cfg(not(feature = "json-schema"))]
+#[path = "unsupported_validator.rs"]
+mod validator;
 
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, Validator};
-
 use crate::diagnostic::closest_match;
-use crate::json::{InexactNumber, Value};
+use crate::json::Value;
 use crate::path::PathStep;
 use cost_bounds::{CostBounds, ValueSize};
 pub use declared_properties::applicable_schemas;
-use exact_numbers::NumberSource;
-use library_adapter::ExactJson;
-use message_fragments::quote_name;
+use property_names::{properties, property_schema, quote_name, replacement_hint};
+pub use schema_error::{SchemaError, Violation, summarize};
+use validator::SchemaValidator;
 
 /// The maximum number of problems listed; the next attempt shows the rest.
 const MAX_VIOLATIONS: usize = 8;
 
-/// The maximum size in bytes of one compiled `pattern`.
-const PATTERN_SIZE: usize = 4 << 20;
-
-/// A schema that can't be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SchemaError {
-    /// The problem and the fix, with the path in the schema.
-    pub message: String,
-    /// JSON pointer to the problem, if known; empty for the schema as a whole.
-    pub pointer: Option<String>,
-}
-
-impl SchemaError {
-    fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), pointer: Some(pointer.into()) }
-    }
-}
-
-/// One problem of an instance, described for the model that wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// JSON pointer into the instance; empty for the instance as a whole.
-    pub pointer: String,
-    /// The problem and the fix, with values truncated and escaped.
-    pub message: String,
-    /// The probable intention as a self-contained instruction: ``use `order_id` instead of `ordr_id` ``.
-    pub suggestion: Option<String>,
-}
-
-/// Joins the problems into one message.
-pub fn summarize(violations: &[Violation]) -> String {
-    violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join("; ")
-}
-
 /// A compiled schema.
 #[derive(Clone, Debug)]
 pub struct ArgumentSchema {
-    validator: Validator<ExactJson>,
+    validator: SchemaValidator,
     bounds: CostBounds,
     schema: Arc<Value>,
     /// Whether it checks only types, which expands no number.
@@ -85,25 +52,11 @@ impl ArgumentSchema {
     /// - A schema that is too large, nested too deeply, or that refers to itself without descending into a child value is rejected.
     ///
     /// # Errors
-    /// Returns [`SchemaError`] for an invalid or rejected schema.
+    /// Returns [`SchemaError`] for an invalid or rejected schema, and for every schema without the feature `json-schema`.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let bounds = CostBounds::from_schema(schema)?;
         let own = Arc::new(schema.clone());
-        let (library, numbers) = match schema.clone().try_into() {
-            Ok(library) => (library, NumberSource::Library),
-            Err(_) => {
-                let library = library_adapter::to_library_schema(schema)
-                    .map_err(|InexactNumber(number)| error_messages::inexact_number_error(&number))?;
-                (library, NumberSource::Schema(Arc::clone(&own)))
-            }
-        };
-        let options = jsonschema::options_for::<ExactJson>()
-            .offline()
-            .should_validate_formats(true)
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE));
-        let validator = exact_numbers::with_exact_numbers(options, &numbers)
-            .build(&library)
-            .map_err(|error| error_messages::schema_error(&error))?;
+        let validator = SchemaValidator::compile(&own)?;
         Ok(Self { validator, bounds, schema: own, types_only: false })
     }
 
@@ -113,6 +66,14 @@ impl ArgumentSchema {
     /// As [`ArgumentSchema::compile`].
     pub fn compile_types(schema: &Value) -> Result<Self, SchemaError> {
         Ok(Self { types_only: true, ..Self::compile(&types_only::types_only(schema))? })
+    }
+
+    /// Whether schemas can be compiled at all.
+    ///
+    /// # Errors
+    /// Callgate was built without the feature `json-schema`.
+    pub fn check_support() -> Result<(), SchemaError> {
+        validator::check_support()
     }
 
     /// Whether it declares a property of this name for the object at a path in the arguments.
@@ -142,14 +103,7 @@ impl ArgumentSchema {
         if !self.bounds.allows_explanation(&size) {
             return Err(whole("the arguments do not match the schema, and are too large to report where"));
         }
-        let mut violations = Vec::new();
-        for error in self.validator.iter_errors(instance) {
-            error_messages::explain(&self.schema, instance, &error, &mut violations);
-            if violations.len() >= MAX_VIOLATIONS {
-                break;
-            }
-        }
-        violations.truncate(MAX_VIOLATIONS);
+        let violations = self.validator.explain(&self.schema, instance, MAX_VIOLATIONS);
         if violations.is_empty() {
             Err(whole("the arguments do not match the schema"))
         } else {
@@ -183,14 +137,12 @@ impl ArgumentSchema {
 
     /// The names of the declared arguments at the schema's root.
     pub fn property_names(&self) -> impl Iterator<Item = &str> {
-        message_fragments::properties(&self.schema)
-            .into_iter()
-            .flat_map(|properties| properties.keys().map(String::as_str))
+        properties(&self.schema).into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
     /// The values allowed by `enum` or `const` for an argument of the root; empty if unrestricted.
     pub fn enum_values(&self, property: &str) -> Vec<&Value> {
-        let Some(schema) = message_fragments::property_schema(&self.schema, &self.schema, property) else {
+        let Some(schema) = property_schema(&self.schema, &self.schema, property) else {
             return Vec::new();
         };
         match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {
@@ -206,15 +158,12 @@ impl ArgumentSchema {
         unknown
             .filter_map(|given| {
                 let absent = self.property_names().filter(|known| instance.get(known).is_none());
-                Some(message_fragments::replacement_hint(
-                    &quote_name(closest_match(given, absent)?),
-                    &quote_name(given),
-                ))
+                Some(replacement_hint(&quote_name(closest_match(given, absent)?), &quote_name(given)))
             })
             .take(MAX_VIOLATIONS)
             .collect()
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "json-schema"))]
 mod tests;

@@ -49,12 +49,18 @@ pub enum RejectionReason {
     TestFailures(String),
     /// They must pass policy tests, and have none.
     MissingTests,
+    /// They must pass policy tests, and the host has no test runner.
+    MissingTestRunner,
     /// An internal error of Callgate.
     Internal(String),
 }
 
 const NO_TESTS: &str = "the rules must pass their policy tests, but have none; add some in a file such as \
                         `rules.test.yaml` next to the rules";
+
+const NO_TEST_RUNNER: &str = "the rules must pass their policy tests (`reload: { tests: require }`), but this program can't run them; \
+                              give `Reloader::with_tests` and `reload::load` the test runner \
+                              `callgate_policy_tests::PolicyTests`, or stop requiring tests";
 
 impl RejectionReason {
     /// The reason in one line.
@@ -63,6 +69,7 @@ impl RejectionReason {
             Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
             Self::TestFailures(_) => "the policy tests of the rules fail".to_owned(),
             Self::MissingTests => NO_TESTS.to_owned(),
+            Self::MissingTestRunner => NO_TEST_RUNNER.to_owned(),
             Self::Internal(problem) => problem.clone(),
         }
     }
@@ -74,6 +81,7 @@ impl fmt::Display for RejectionReason {
             Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
             Self::TestFailures(problem) | Self::Internal(problem) => f.write_str(problem),
             Self::MissingTests => f.write_str(NO_TESTS),
+            Self::MissingTestRunner => f.write_str(NO_TEST_RUNNER),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! input key has a special meaning to the parser. [`to_value`] and [`from_value`] convert any serde type; `From` and `TryFrom` convert
 //! `serde_json` values, whatever features that crate is built with.
 //!
-//! Depending on Callgate adds one feature to the `serde_json` of the same program, through the `jsonschema` crate: `float_roundtrip`,
-//! which reads each float as the nearest one. It changes no type.
+//! The feature `json-schema` adds one feature to the `serde_json` of the same program, through the `jsonschema` crate:
+//! `float_roundtrip`, which reads each float as the nearest one. It changes no type.
 
 mod canonical_form;
 mod conversions;

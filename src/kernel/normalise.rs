@@ -110,16 +110,22 @@ fn act(
 
 impl CallScope<'_> {
     /// Why policies can't be evaluated over these arguments: a name that a server could mistake for one that
-    /// policies read, or a value of another type than the tool's schema declares.
+    /// policies read, a value of another type than the tool's schema declares, or a schema that this build can't check.
     pub(super) fn check_arguments(&self, input: &Value) -> Option<Reason> {
+        let invalid =
+            |code: &str, message: String| Some(Reason { policy: None, code: code.to_owned(), message });
+        let declared = self.tool.and_then(|tool| tool.schema.as_ref());
+        if let (Some(tool), Some(Err(error))) = (self.tool, declared)
+            && error.is_unsupported()
+        {
+            let message = format!("the tool `{}` has a schema, but {error}", tool.descriptor.name);
+            return invalid(reason_code::SCHEMA_UNAVAILABLE, message);
+        }
         let check = self.argument_check();
         let reads = || self.chains.iter().map(|chain| &chain.argument_reads);
         if check != ArgumentCheck::Valid && reads().all(ArgumentNames::is_empty) {
             return None;
         }
-        let invalid =
-            |code: &str, message: String| Some(Reason { policy: None, code: code.to_owned(), message });
-        let declared = self.tool.and_then(|tool| tool.schema.as_ref());
         let declares = |path: &[_], name: &str| {
             declared.is_some_and(|schema| schema.as_ref().is_ok_and(|schema| schema.declares(path, name)))
         };

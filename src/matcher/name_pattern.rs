@@ -22,7 +22,7 @@ pub enum NamePattern {
 
 impl NamePattern {
     /// Whether every name that matches one of `narrow` is certain to match one of `wide`. An empty list matches every name.
-    pub(crate) fn covers_all(wide: &[Self], narrow: &[Self]) -> bool {
+    pub fn covers_all(wide: &[Self], narrow: &[Self]) -> bool {
         let everything = |pattern: &Self| matches!(pattern, Self::Glob(glob) if glob == "*");
         if wide.is_empty() || wide.iter().any(everything) {
             return true;

@@ -93,22 +93,9 @@ fn compile_schema(
         Ok(schema) => Some(schema),
         Err(error) => {
             let span = error.pointer.as_deref().map_or(node.span, |pointer| span_at_pointer(node, pointer));
-            reader.report(
-                Diagnostic::new(&INVALID_SCHEMA, span, format!("invalid JSON Schema: {error}"))
-                    .with_help(schema_help(&error.message)),
-            );
+            reader.report(Diagnostic::new(&INVALID_SCHEMA, span, error.problem()).with_help(error.help()));
             None
         }
-    }
-}
-
-fn schema_help(message: &str) -> &'static str {
-    if message.contains("`$ref`") {
-        "a `$ref` must name a part of the same schema, such as `#/$defs/NAME`"
-    } else if message.contains("pattern") {
-        "correct the pattern; the syntax is that of the Rust `regex` crate"
-    } else {
-        "the keywords are those of JSON Schema; `type` is one of null, boolean, integer, number, string, array, object"
     }
 }
 

@@ -113,7 +113,8 @@ pub fn build_texts<N: Into<String>, T: Into<String>>(
 }
 
 /// Compiles a bundle from in-memory replacements of another bundle's files. Policies can reference the same files as that bundle.
-pub(crate) fn build_replacements<N: Into<String>, T: Into<String>>(
+#[doc(hidden)]
+pub fn build_replacements<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     sources: &SourceMap,
 ) -> LoadedBundle {

@@ -5,6 +5,7 @@
 #[cfg(feature = "watch")]
 mod watched_directories;
 mod file_snapshot;
+mod test_runner;
 mod reloader;
 #[cfg(feature = "watch")]
 mod watch;
@@ -14,5 +15,6 @@ pub use crate::engine::{
 };
 pub use crate::policy::{ReloadSettings, Widening};
 pub use reloader::{ReloadResult, Reloader, load};
+pub use test_runner::{LoadedTests, NoTestRunner, TestRunner};
 #[cfg(feature = "watch")]
 pub use watch::{RulesWatcher, WatcherOptions};

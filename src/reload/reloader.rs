@@ -8,10 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::file_snapshot::FileSnapshot;
-use crate::diagnostic::render;
+use super::test_runner::{LoadedTests, NoTestRunner, TestRunner};
 use crate::engine::{Engine, RejectionReason, ReloadDecision};
 use crate::policy::{self, CompiledPolicies, LoadedBundle, ReloadSettings, find_widenings};
-use crate::suite::{self, LoadedSuite};
 
 /// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +32,17 @@ pub enum ReloadResult {
 const MAX_READ_ATTEMPTS: usize = 5;
 
 /// Loads the rules at and below these paths, as [`engine::load`](crate::engine::load) does. Rules with
-/// `reload: { tests: require }` must pass their own policy tests the first time, too.
+/// `reload: { tests: require }` must pass their own policy tests the first time, too. With [`NoTestRunner`] they are rejected.
 ///
 /// # Errors
 /// The reason why the rules can't be used.
-pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason> {
+pub fn load(paths: &[PathBuf], tests: &dyn TestRunner) -> Result<Arc<CompiledPolicies>, RejectionReason> {
     let mut built = policy::build(paths);
     let Some(policies) = built.policies.take().map(Arc::new) else {
         return Err(RejectionReason::Errors(Arc::new(built)));
     };
     if policies.reload_settings().require_tests {
-        run_tests(suite::load(paths), &policies)?;
+        tests.load(paths).run(&policies)?;
     }
     Ok(policies)
 }
@@ -52,7 +51,8 @@ pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason>
 ///
 /// Bundles with errors are rejected. The `reload:` settings of the *active* rules say which further checks new rules must pass, so
 /// that an edit can't remove a check that applies to itself; the host can require more. New rules that say `tests: require` must
-/// pass their tests, too. The tests are the policy tests in the directories among the paths, as they are at the time of the reload.
+/// pass their tests, too. The tests are the policy tests in the directories among the paths, as they are at the time of the reload;
+/// [`Reloader::with_tests`] sets what runs them. Without a test runner, rules that must pass tests are rejected.
 pub struct Reloader {
     engine: Engine,
     paths: Vec<PathBuf>,
@@ -60,6 +60,7 @@ pub struct Reloader {
     /// Snapshot of the files at the last reload.
     last_snapshot: Option<FileSnapshot>,
     required: ReloadSettings,
+    tests: Box<dyn TestRunner>,
 }
 
 impl fmt::Debug for Reloader {
@@ -77,7 +78,15 @@ impl Reloader {
             referenced_files: Vec::new(),
             last_snapshot: None,
             required: ReloadSettings::default(),
+            tests: Box::new(NoTestRunner),
         }
+    }
+
+    /// Sets what runs the policy tests of new rules: `PolicyTests` of the crate `callgate-policy-tests`, or a test runner of the host.
+    #[must_use]
+    pub fn with_tests(mut self, tests: impl TestRunner + 'static) -> Self {
+        self.tests = Box::new(tests);
+        self
     }
 
     /// Sets checks that the host requires of new rules, whatever the rules say.
@@ -105,9 +114,9 @@ impl Reloader {
     fn reload_unguarded(&mut self) -> ReloadResult {
         // After a failure, the next check reloads again.
         self.last_snapshot = None;
-        let Self { paths, referenced_files, .. } = self;
+        let Self { paths, referenced_files, tests, .. } = self;
         let take_snapshot = |referenced: &[PathBuf]| FileSnapshot::of(paths, referenced);
-        let read = || LoadedFiles { built: policy::build(paths), tests: suite::load(paths) };
+        let read = || LoadedFiles { built: policy::build(paths), tests: tests.load(paths) };
         let (snapshot, read) = read_consistently(referenced_files, take_snapshot, read).unzip();
         self.last_snapshot = snapshot;
         let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unstable };
@@ -139,9 +148,9 @@ impl Reloader {
     }
 
     /// Compares the new rules with the active ones and applies the verdict; repeats if the active rules were replaced in the meantime.
-    fn apply(&self, policies: &Arc<CompiledPolicies>, tests: LoadedSuite) -> ReloadResult {
+    fn apply(&self, policies: &Arc<CompiledPolicies>, tests: Box<dyn LoadedTests>) -> ReloadResult {
         // The tests run at most once.
-        let tested = LazyCell::new(|| run_tests(tests, policies));
+        let tested = LazyCell::new(|| tests.run(policies));
         loop {
             let active = self.engine.active_policies();
             let (verdict, result) = self.decide(&active, policies, &tested);
@@ -188,33 +197,16 @@ impl Reloader {
     }
 }
 
-/// Runs the policy tests of new rules.
-fn run_tests(mut tests: LoadedSuite, policies: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
-    tests.check_against(policies);
-    if tests.diagnostics.has_errors() {
-        return Err(RejectionReason::TestFailures(render::text(&tests.diagnostics, &tests.sources, false)));
-    }
-    if tests.suite.is_empty() {
-        return Err(RejectionReason::MissingTests);
-    }
-    let report = tests.suite.run(policies);
-    if report.passed() {
-        return Ok(());
-    }
-    let (text, summary) = (suite::render::text(&report, false), suite::render::summary(&report));
-    Err(RejectionReason::TestFailures(format!("{text}{summary}")))
-}
-
 /// Rules and their tests, as read.
 struct LoadedFiles {
     built: LoadedBundle,
-    tests: LoadedSuite,
+    tests: Box<dyn LoadedTests>,
 }
 
 impl LoadedFiles {
     /// The files that the rules or the tests refer to.
     fn referenced_files(&self) -> Vec<PathBuf> {
-        self.built.referenced_files.iter().chain(&self.tests.referenced_files).cloned().collect()
+        self.built.referenced_files.iter().chain(self.tests.referenced_files()).cloned().collect()
     }
 }
 
@@ -260,8 +252,21 @@ mod tests {
         }
     }
 
-    fn no_tests() -> LoadedSuite {
-        suite::load_texts::<&str, &str>([])
+    fn no_tests() -> Box<dyn LoadedTests> {
+        NoTestRunner.load(&[])
+    }
+
+    /// Tests that refer to a file.
+    struct ReferringTests([PathBuf; 1]);
+
+    impl LoadedTests for ReferringTests {
+        fn referenced_files(&self) -> &[PathBuf] {
+            &self.0
+        }
+
+        fn run(self: Box<Self>, _: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
+            Ok(())
+        }
     }
 
     #[test]
@@ -270,11 +275,9 @@ mod tests {
         let mut referenced_files = Vec::new();
         let take_snapshot = |referenced: &[PathBuf]| referenced.to_vec();
         let read = || {
-            let mut read =
-                LoadedFiles { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
-            read.built.referenced_files.push(schema.clone());
-            read.tests.referenced_files.push(tools.clone());
-            read
+            let mut built = policy::build_texts([("a.yaml", "policies: []")]);
+            built.referenced_files.push(schema.clone());
+            LoadedFiles { built, tests: Box::new(ReferringTests([tools.clone()])) }
         };
         let (seen, _) = read_consistently(&mut referenced_files, take_snapshot, read).unwrap();
         let expected = [schema.clone(), tools.clone()];

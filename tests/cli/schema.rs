@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use callgate::{policy, suite};
+use callgate::policy;
 use serde_json::Value;
 
 use super::TestDir;
@@ -183,7 +183,8 @@ cases:
         let errors: Vec<_> = validator.iter_errors(&read(tests)).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{tests}");
         let beside = |name: &str| crate::fixtures::root().join("policies/retail").join(name);
-        let loaded = suite::load_texts([(beside("a.test.yaml").display().to_string(), tests)]);
+        let loaded =
+            callgate_policy_tests::load_texts([(beside("a.test.yaml").display().to_string(), tests)]);
         let text = callgate::diagnostic::render::text(&loaded.diagnostics, &loaded.sources, false);
         assert!(loaded.diagnostics.is_empty(), "{text}");
     }
@@ -213,7 +214,7 @@ fn schema_and_check_reject_the_same_tests() {
     ] {
         assert!(!validator.is_valid(&read(tests)), "the schema accepts {tests}");
         assert!(
-            suite::load_texts([("a.test.yaml", tests)]).diagnostics.has_errors(),
+            callgate_policy_tests::load_texts([("a.test.yaml", tests)]).diagnostics.has_errors(),
             "the check accepts {tests}"
         );
     }

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use callgate::Engine;
-use callgate::suite;
 use callgate_mcp::Config;
 use serde_json::Value;
 
@@ -59,7 +58,7 @@ fn gateway_configuration(file: &Path) -> Result<(), String> {
 }
 
 fn policy_tests(text: &str) -> Result<(), String> {
-    let loaded = suite::load_texts([("page.test.yaml", text)]);
+    let loaded = callgate_policy_tests::load_texts([("page.test.yaml", text)]);
     match loaded.diagnostics.is_empty() {
         true => Ok(()),
         false => Err(callgate::diagnostic::render::text(&loaded.diagnostics, &loaded.sources, false)),

@@ -7,8 +7,9 @@ use callgate::engine::{self, ConfirmError, RejectionReason, ReloadEvent};
 use callgate::host::{Clock, ManualClock};
 use callgate::json::json;
 use callgate::policy::ReloadSettings;
-use callgate::reload::{ReloadResult, Reloader};
+use callgate::reload::{self, NoTestRunner, ReloadResult, Reloader};
 use callgate::{Engine, SessionState, ToolCall};
+use callgate_policy_tests::PolicyTests;
 
 use super::{TestDir, denies, denying, revision_of};
 
@@ -42,7 +43,7 @@ impl Fixture {
     }
 
     fn reloader(&self) -> Reloader {
-        Reloader::new(self.engine.clone(), self.dir.paths(&[""]))
+        Reloader::new(self.engine.clone(), self.dir.paths(&[""])).with_tests(PolicyTests)
     }
 
     /// Writes the rules and checks for changes a second later.
@@ -209,6 +210,49 @@ fn missing_or_invalid_required_tests_reject_the_reload() {
         fixture.dir.write("deep/tools.json", "[]");
         assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Applied);
     }
+}
+
+/// Whoever requires the tests: the active rules, the new ones or the host.
+#[test]
+fn required_tests_without_a_test_runner_reject_the_rules() {
+    let (ignoring, requiring) = (denying("a"), asking("tests: require", "a"));
+    let demanded = ReloadSettings { require_tests: true, ..ReloadSettings::default() };
+    for (active, next, host) in [
+        (&requiring, &denying("b"), ReloadSettings::default()),
+        (&ignoring, &asking("tests: require", "b"), ReloadSettings::default()),
+        (&ignoring, &denying("b"), demanded),
+    ] {
+        let fixture = Fixture::new(active);
+        fixture.dir.write("rules.test.yaml", &expecting("b"));
+        let mut reloader =
+            Reloader::new(fixture.engine.clone(), fixture.dir.paths(&[""])).with_required_checks(host);
+        assert_eq!(fixture.look(&mut reloader, next), ReloadResult::Rejected, "{active} {next}");
+        assert!(denies(&fixture.engine, "a"));
+        let why = fixture.engine.status().last_rejected.unwrap().reason;
+        assert!(matches!(why, RejectionReason::MissingTestRunner), "{why:?}");
+        for text in [why.summary(), why.to_string()] {
+            assert!(text.contains("`callgate_policy_tests::PolicyTests`"), "{text}");
+        }
+        // The same files take effect with a test runner.
+        assert_eq!(reloader.with_tests(PolicyTests).reload(), ReloadResult::Applied);
+    }
+}
+
+#[test]
+fn first_load_runs_required_tests_too() {
+    let dir = TestDir::new(&[("rules.yaml", &asking("tests: require", "a"))]);
+    let paths = dir.paths(&[""]);
+    let first_load = |tests: &str| {
+        dir.write("rules.test.yaml", tests);
+        reload::load(&paths, &PolicyTests)
+    };
+    let failing = first_load(&expecting("b")).unwrap_err();
+    assert!(matches!(failing, RejectionReason::TestFailures(_)), "{failing:?}");
+    assert!(first_load(&expecting("a")).is_ok());
+    let without = reload::load(&paths, &NoTestRunner).unwrap_err();
+    assert!(matches!(without, RejectionReason::MissingTestRunner), "{without:?}");
+    dir.write("rules.yaml", &denying("a"));
+    assert!(reload::load(&paths, &NoTestRunner).is_ok());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callgate::engine::{RejectedReload, RejectionReason, ReloadEvent};
 use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
+use callgate_policy_tests::PolicyTests;
 
 use super::{TIMEOUT, TestDir, WatchedEngine, denies, denying, watch, with_notify_and_polling};
 
@@ -179,8 +180,11 @@ fn fixed_policy_tests_let_the_reload_succeed() {
             ("bundle/rules/a.test.yaml", &tests("executed")),
         ]);
         let engine = dir.engine(&["bundle"]);
-        let watched =
-            WatchedEngine::new(engine.clone(), Reloader::new(engine, dir.paths(&["bundle"])), options);
+        let watched = WatchedEngine::new(
+            engine.clone(),
+            Reloader::new(engine, dir.paths(&["bundle"])).with_tests(PolicyTests),
+            options,
+        );
         let refused = |words: &str| {
             watched.wait_for(words, |change| match change {
                 ReloadEvent::Rejected(RejectedReload {

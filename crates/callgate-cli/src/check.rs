@@ -13,10 +13,9 @@ use callgate::argument_schema::ArgumentSchema;
 use callgate::diagnostic::{
     Diagnostic, Diagnostics, INVALID_SCHEMA, MISSING_PATH, NO_RULES_FILES, UNREADABLE_FILE, render,
 };
-use callgate::lint::{LintInputs, LintResult, lint};
 use callgate::policy::{self, CompiledPolicies, Mode};
-use callgate::suite;
 use callgate::tools::ToolDescriptor;
+use callgate_lint::{LintInputs, LintResult, lint};
 
 /// Check rules files for errors and likely mistakes.
 ///
@@ -72,7 +71,7 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
     if let (Some(path), Some(tools)) = (&arguments.tools, &tools) {
         check_tools(path, tools, &mut built.diagnostics);
     }
-    let tests = suite::load(&arguments.paths);
+    let tests = callgate_policy_tests::load(&arguments.paths);
     let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
     let mut linted = lint(built, &beside);
     if arguments.diff {

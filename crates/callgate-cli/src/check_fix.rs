@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::{self, GREEN, Output, RED, count_noun, escape_line};
-use callgate::lint::{LintInputs, LintResult, fix};
+use callgate_lint::{LintInputs, LintResult, fix};
 
 /// Writes the fixed files, and returns the remaining problems. Everything else in the files stays unchanged.
 pub(super) fn write_fixes(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, CommandError> {

@@ -11,6 +11,9 @@ use callgate::tools::{self, ToolDescriptor, ToolListError};
 pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, CommandError> {
     tools::parse_list(&read_file(path)?).map_err(|error| match error {
         ToolListError::Json(error) => json_error(path, &error),
+        ToolListError::UnsupportedSchema { .. } => {
+            CommandError::new(format!("`{}`: {error}", path.display()))
+        }
         error => CommandError::new(format!("`{}` is {error}", path.display())),
     })
 }

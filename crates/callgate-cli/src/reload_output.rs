@@ -6,6 +6,7 @@ use super::exit::CommandError;
 use super::output::{count_noun, print_build_errors, print_note, print_test_failures, print_warning};
 use callgate::engine::{Engine, RejectionReason, ReloadEvent};
 use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
+use callgate_policy_tests::PolicyTests;
 
 /// Number of characters shown of a revision.
 const REVISION_LENGTH: usize = 12;
@@ -17,7 +18,8 @@ const MAX_LISTED_RELAXATIONS: usize = 20;
 pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
     let active = engine.clone();
     engine.on_change(move |change| report_event(change, &active));
-    RulesWatcher::start(Reloader::new(engine.clone(), policies), WatcherOptions::default())
+    let reloader = Reloader::new(engine.clone(), policies).with_tests(PolicyTests);
+    RulesWatcher::start(reloader, WatcherOptions::default())
         .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
 }
 

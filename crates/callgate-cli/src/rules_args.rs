@@ -10,10 +10,11 @@ use callgate::engine::{self, RejectionReason};
 use callgate::policy::CompiledPolicies;
 use callgate::reload;
 use callgate::source::is_rules_file;
+use callgate_policy_tests::PolicyTests;
 
 /// Loads rules. If they can't be used, reports the errors and returns the exit status.
 pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
-    reload::load(policies).map_err(|why| {
+    reload::load(policies, &PolicyTests).map_err(|why| {
         match &why {
             RejectionReason::Errors(built) => {
                 print_build_errors(built);

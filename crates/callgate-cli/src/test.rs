@@ -18,8 +18,8 @@ use super::progress::Progress;
 use super::test_mutate;
 use callgate::diagnostic::{Diagnostic, Diagnostics, render};
 use callgate::policy::{self, LoadedBundle};
-use callgate::suite::{
-    self, CaseReport, Coverage, CoverageReport, LoadedSuite, Suite, SuiteReport, rules_paths,
+use callgate_policy_tests::{
+    CaseReport, Coverage, CoverageReport, LoadedSuite, Suite, SuiteReport, rules_paths,
 };
 
 /// Run policy tests and report failures.
@@ -89,7 +89,7 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
     if let Some(calls) = &arguments.generate {
         return generate::generate(arguments, calls, output);
     }
-    let mut loaded = suite::load(&arguments.paths);
+    let mut loaded = callgate_policy_tests::load(&arguments.paths);
     if rules.is_empty() {
         return Err(CommandError::new(
             "these paths contain only tests; add the rules that they test: `callgate test policies tests`",
@@ -223,10 +223,10 @@ fn write_document(
     let (report, covered, times) =
         report.map_or((None, None, &[][..]), |(report, covered, times)| (Some(report), covered, times));
     let document = match form {
-        TestFormat::Junit => suite::render::junit(report, times, &problems),
-        TestFormat::Github => suite::render::github(report, &problems),
+        TestFormat::Junit => callgate_policy_tests::render::junit(report, times, &problems),
+        TestFormat::Github => callgate_policy_tests::render::github(report, &problems),
         TestFormat::Json | TestFormat::Text | TestFormat::Lcov => {
-            let json = suite::render::json(report, covered, &problems);
+            let json = callgate_policy_tests::render::json(report, covered, &problems);
             json.map_err(|error| CommandError::new(error.to_string()))? + "\n"
         }
     };
@@ -234,8 +234,8 @@ fn write_document(
 }
 
 fn write_text(report: &SuiteReport, output: &mut Output) -> Result<(), CommandError> {
-    write!(output, "{}", suite::render::text(report, output.colour))?;
-    let summary = suite::render::summary(report);
+    write!(output, "{}", callgate_policy_tests::render::text(report, output.colour))?;
+    let summary = callgate_policy_tests::render::summary(report);
     let style = if report.passed() { GREEN } else { RED };
     let summary = output.paint(style, &summary).into_owned();
     Ok(writeln!(output, "{summary}")?)

@@ -7,7 +7,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::output::{GREEN, Output, RED, print_error};
 use super::progress::Progress;
 use callgate::policy::LoadedBundle;
-use callgate::suite::{Suite, mutation, render};
+use callgate_policy_tests::{Suite, mutation, render};
 
 /// Mutates the policies whose id or file name contains `only`, and runs the whole suite on each mutant.
 pub(super) fn run_mutation_tests(

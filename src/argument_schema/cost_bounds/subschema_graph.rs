@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{CostLevel, MAX_CHAIN, quote};
-use crate::argument_schema::SchemaError;
+use crate::argument_schema::schema_error::SchemaError;
 use crate::json::{MAX_DEPTH, Map, Value};
 use crate::regex_compiler;
 

@@ -1,13 +1,12 @@
 //! Terminal output: the source lines with underlined problems, messages and help.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use super::hidden_characters::{escape_hidden, is_hidden};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceFile, SourceId, SourceMap, Span};
-use crate::unicode::is_invisible;
 
 /// In longer lines only the position is shown: the renderer takes a second per problem for a line of megabytes.
 const MAX_LINE_BYTES: usize = 32 << 10;
@@ -21,38 +20,6 @@ pub fn text(diagnostics: &Diagnostics, sources: &SourceMap, colour: bool) -> Str
     let paragraphs: Vec<_> =
         diagnostics.iter().map(|diagnostic| renderer.render(&[group(diagnostic, sources)]) + "\n").collect();
     paragraphs.join("\n")
-}
-
-/// The number of problems: `3 errors, 1 warning in 2 files`.
-pub fn summary(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
-    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
-    let left_out = diagnostics.left_out();
-    let mut amounts: Vec<_> = [(count(Severity::Error), "error"), (count(Severity::Warning), "warning")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format_count(count, word))
-        .collect();
-    amounts.extend((left_out > 0).then(|| format!("{left_out} more not shown")));
-    if amounts.is_empty() {
-        return "no problems".to_owned();
-    }
-    let files: HashSet<_> =
-        diagnostics.iter().filter_map(|diagnostic| file_name(diagnostic, sources)).collect();
-    match files.len() {
-        0 => amounts.join(", "),
-        files => format!("{} in {}", amounts.join(", "), format_count(files, "file")),
-    }
-}
-
-fn format_count(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-fn file_name<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Option<&'a str> {
-    match diagnostic.span {
-        Some(span) => sources.get(span.source).map(SourceFile::name),
-        None => diagnostic.file.as_deref(),
-    }
 }
 
 fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
@@ -143,27 +110,6 @@ fn align_to_characters(text: &str, span: Span) -> Range<usize> {
     start..text.ceil_char_boundary(span.end).max(start)
 }
 
-/// Characters that a terminal interprets or hides, in addition to those that the renderer replaces.
-fn is_hidden(character: char) -> bool {
-    matches!(character, '\u{80}'..='\u{9f}') || is_invisible(character)
-}
-
-/// Escapes characters of a message that a terminal would interpret.
-fn escape_hidden(text: &str) -> Cow<'_, str> {
-    if !text.contains(|character: char| character.is_control() || is_hidden(character)) {
-        return text.into();
-    }
-    text.chars()
-        .map(|character| {
-            if character.is_control() || is_hidden(character) {
-                character.escape_default().to_string()
-            } else {
-                character.to_string()
-            }
-        })
-        .collect()
-}
-
 /// Replaces hidden characters in source lines by visible ones of the same byte length, so that offsets stay valid.
 fn mask_hidden(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
@@ -182,7 +128,7 @@ fn mask_hidden(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{DUPLICATE_ID, MISSING_PATH, UNKNOWN_KEY};
+    use crate::diagnostic::{DUPLICATE_ID, MISSING_PATH, UNKNOWN_KEY, render};
 
     fn one(file: &str, range: Range<usize>) -> String {
         let mut sources = SourceMap::default();
@@ -233,8 +179,8 @@ error[CG002]: `c` does not exist
 --> c
 "
         );
-        assert_eq!(summary(&diagnostics, &sources), "3 errors in 3 files");
-        assert_eq!(summary(&Diagnostics::default(), &sources), "no problems");
+        assert_eq!(render::summary(&diagnostics, &sources), "3 errors in 3 files");
+        assert_eq!(render::summary(&Diagnostics::default(), &sources), "no problems");
     }
 
     #[test]

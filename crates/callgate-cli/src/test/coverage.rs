@@ -5,7 +5,7 @@ use std::io::Write;
 use super::{TestArgs, TestFormat};
 use crate::exit::CommandError;
 use crate::output::{GREEN, Output, YELLOW, print_error};
-use callgate::suite::{self, CoverageReport, SuiteReport};
+use callgate_policy_tests::{CoverageReport, SuiteReport};
 
 impl TestArgs {
     /// Whether the options need coverage.
@@ -29,11 +29,18 @@ pub(super) fn write_coverage(
     match arguments.format {
         TestFormat::Text => {
             let style = if covered.covered == covered.total { GREEN } else { YELLOW };
-            let summary = output.paint(style, &suite::render::coverage_summary(covered)).into_owned();
-            writeln!(output, "\n{}{summary}", suite::render::coverage(covered, output.colour))?;
+            let summary =
+                output.paint(style, &callgate_policy_tests::render::coverage_summary(covered)).into_owned();
+            writeln!(
+                output,
+                "\n{}{summary}",
+                callgate_policy_tests::render::coverage(covered, output.colour)
+            )?;
         }
-        TestFormat::Lcov => write!(output, "{}", suite::render::lcov(covered))?,
-        TestFormat::Github => write!(output, "{}", suite::render::coverage_annotations(covered))?,
+        TestFormat::Lcov => write!(output, "{}", callgate_policy_tests::render::lcov(covered))?,
+        TestFormat::Github => {
+            write!(output, "{}", callgate_policy_tests::render::coverage_annotations(covered))?
+        }
         // Already part of the document, or not supported by the format.
         TestFormat::Json | TestFormat::Junit => {}
     }
@@ -41,8 +48,8 @@ pub(super) fn write_coverage(
         return Ok(true);
     };
     output.flush()?;
-    let is = suite::render::percent(covered.percent);
-    let least = suite::render::percent(least);
+    let is = callgate_policy_tests::render::percent(covered.percent);
+    let least = callgate_policy_tests::render::percent(least);
     print_error(format!("{is} of the branches are covered, but --coverage-min requires {least}"));
     Ok(false)
 }
@@ -50,6 +57,6 @@ pub(super) fn write_coverage(
 /// Prints the test results to stderr, as stdout has only the coverage.
 pub(super) fn print_results(report: &SuiteReport) {
     // The stream removes the colours where they are not supported. A closed stderr does not stop the command.
-    let text = suite::render::text(report, true);
-    let _ = writeln!(anstream::stderr(), "{text}{}", suite::render::summary(report));
+    let text = callgate_policy_tests::render::text(report, true);
+    let _ = writeln!(anstream::stderr(), "{text}{}", callgate_policy_tests::render::summary(report));
 }

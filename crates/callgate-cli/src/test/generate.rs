@@ -12,8 +12,8 @@ use crate::output::{Output, count_noun, print_build_errors, print_note, quote_sh
 use callgate::call::CallRecord;
 use callgate::engine;
 use callgate::source::is_policy_test;
-use callgate::suite::{self, GeneratedTests, RecordingSource, rules_paths};
 use callgate::tools::ToolDescriptor;
+use callgate_policy_tests::{GeneratedTests, RecordingSource, rules_paths};
 
 pub(super) fn generate(
     arguments: &TestArgs,
@@ -44,8 +44,8 @@ pub(super) fn generate(
         calls: if calls == Path::new("-") { "stdin" } else { &name },
         tools: named.as_ref().map(|(path, tools)| (path.as_str(), tools.as_slice())),
     };
-    let generated =
-        suite::generate(records, &policies, origin).map_err(|error| CommandError::new(error.to_string()))?;
+    let generated = callgate_policy_tests::generate(records, &policies, origin)
+        .map_err(|error| CommandError::new(error.to_string()))?;
     match &arguments.output {
         Some(path) => write_new_file(path, &generated.text)?,
         None => write!(output, "{}", generated.text)?,

@@ -1,0 +1,46 @@
+//! Runs the lints over a bundle.
+
+use std::sync::Arc;
+
+use crate::lint::Lint;
+use crate::lint_context::LintContext;
+use crate::lint_inputs::LintInputs;
+use crate::registry::LINTS;
+use crate::suppressions;
+use callgate::diagnostic::{Code, Diagnostics};
+use callgate::policy::{CompiledPolicies, LoadedBundle};
+
+/// A bundle with all its diagnostics, errors and lints.
+#[derive(Debug)]
+pub struct LintResult {
+    /// The compiled bundle. `None` if there is an error.
+    pub policies: Option<Arc<CompiledPolicies>>,
+    /// The built bundle, with the lints among its diagnostics, and without its `policies`.
+    pub bundle: LoadedBundle,
+}
+
+impl std::ops::Deref for LintResult {
+    type Target = LoadedBundle;
+
+    fn deref(&self) -> &LoadedBundle {
+        &self.bundle
+    }
+}
+
+/// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
+pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
+    let Some(policies) = built.policies.take().map(Arc::new) else {
+        return LintResult { policies: None, bundle: built };
+    };
+    let checked = LintContext::new(&policies, &built, beside);
+    let mut found = Diagnostics::default();
+    let applicable: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.has_input(lint.needs)).collect();
+    for lint in &applicable {
+        (lint.check)(&checked, &mut found);
+    }
+    let codes: Vec<&Code> = applicable.iter().map(|lint| lint.code).collect();
+    suppressions::apply_suppressions(&checked, &codes, &mut found);
+    built.diagnostics.extend(found);
+    built.diagnostics.sort();
+    LintResult { policies: Some(policies), bundle: built }
+}

@@ -1,0 +1,108 @@
+//! Policy source: a compiled policy with its YAML nodes, conditions and tests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::condition_source::{self, ScopeTree, TestSource};
+use callgate::diagnostic::{Code, Diagnostic, Span};
+use callgate::path::Path;
+use callgate::policy::{Defaults, Mode, Policy};
+use callgate::rules_schema::Polarity;
+use callgate::source::{MappingEntry, YamlNode};
+
+/// A compiled policy with its source.
+pub(super) struct PolicySource<'a> {
+    pub(super) policy: &'a Policy,
+    /// Its index in evaluation order.
+    pub(super) index: u32,
+    pub(super) node: &'a YamlNode,
+    /// The kind key with its value.
+    pub(super) kind: &'a MappingEntry,
+    /// The conditions that must all hold.
+    pub(super) required_conditions: Vec<&'a YamlNode>,
+    /// All tests in its conditions.
+    pub(super) tests: Vec<TestSource<'a>>,
+    pub(super) scopes: ScopeTree,
+}
+
+impl<'a> PolicySource<'a> {
+    pub(super) fn is_enforced(&self) -> bool {
+        self.policy.mode == Mode::Enforce
+    }
+
+    pub(super) fn id(&self) -> &'a str {
+        &self.policy.id
+    }
+
+    pub(super) fn id_span(&self) -> Span {
+        self.node.get("id").map_or(self.node.span, |id| id.span)
+    }
+
+    pub(super) fn polarity(&self) -> Polarity {
+        self.policy.kind.definition().polarity
+    }
+
+    /// Whether the policy has one of these kinds.
+    pub(super) fn has_kind(&self, kinds: &[&str]) -> bool {
+        kinds.contains(&self.kind.key.as_str())
+    }
+
+    /// Creates a diagnostic with the policy's id.
+    pub(super) fn diagnostic(
+        &self,
+        code: &'static Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let mut diagnostic = Diagnostic::new(code, span, message);
+        diagnostic.policy = Some(self.policy.id.clone());
+        diagnostic
+    }
+
+    /// Returns the nodes of its tool patterns.
+    pub(super) fn tool_nodes(&self) -> Vec<&'a YamlNode> {
+        let Some(matcher) = self.node.get("match") else { return Vec::new() };
+        let tools = if matcher.entries().is_some() { matcher.get("tool") } else { Some(matcher) };
+        let many = |node: &'a YamlNode| node.items().unwrap_or(std::slice::from_ref(node));
+        tools.map(many).unwrap_or_default().iter().collect()
+    }
+
+    /// Returns the tests that must all hold for the policy to match.
+    pub(super) fn required_tests(&self) -> impl Iterator<Item = &TestSource<'a>> {
+        self.tests.iter().filter(|test| test.required)
+    }
+}
+
+/// Reads the sources of policies. Each distinct path is parsed once.
+pub(super) struct PolicySourceReader<'a> {
+    defaults: Defaults,
+    paths: HashMap<&'a str, Option<Arc<Path>>>,
+}
+
+impl<'a> PolicySourceReader<'a> {
+    pub(super) fn new(defaults: Defaults) -> Self {
+        Self { defaults, paths: HashMap::new() }
+    }
+
+    pub(super) fn read_policy(
+        &mut self,
+        policy: &'a Policy,
+        index: u32,
+        node: &'a YamlNode,
+    ) -> Option<PolicySource<'a>> {
+        let entry = policy.kind.definition();
+        let kind = node.entries()?.iter().find(|candidate| candidate.key == entry.name)?;
+        let conditions = node.get("match").and_then(|matcher| matcher.get("where"));
+        let absence = self.defaults.absent_matches && entry.polarity == Polarity::Restricting;
+        let mut found = condition_source::ConditionSources::new(absence);
+        if let Some(conditions) = conditions {
+            found.collect(conditions, |text| self.path(text));
+        }
+        let condition_source::ConditionSources { required_conditions, tests, scopes, .. } = found;
+        Some(PolicySource { policy, index, node, kind, required_conditions, tests, scopes })
+    }
+
+    fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {
+        self.paths.entry(text).or_insert_with(|| Path::parse(text).ok().map(Arc::new)).clone()
+    }
+}

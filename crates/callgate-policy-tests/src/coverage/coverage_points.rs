@@ -1,0 +1,283 @@
+//! The coverage points of a bundle: compiled rules + rules files → points, each with the branches that tests should reach.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+
+use super::branch_kind::BranchKind;
+use super::report::UncountedReason;
+use callgate::call::{CallView, SessionState, ToolCall};
+use callgate::diagnostic::{SourceId, Span};
+use callgate::json::{Map, Value};
+use callgate::matcher::{ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern};
+use callgate::middleware::{KINDS, PolicyKind, Redact};
+use callgate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
+use callgate::redaction::{Detector, RedactionStyle, Redactor};
+use callgate::source::{LoadedFile, YamlNode};
+
+/// One coverage point of a rules file.
+#[derive(Debug)]
+pub(super) struct CoveragePoint {
+    /// The kind of point, as in the report.
+    pub(super) what: &'static str,
+    pub(super) span: Span,
+    /// One or two branches.
+    pub(super) branches: Vec<BranchKind>,
+}
+
+/// The indices of a policy's coverage points among all.
+#[derive(Debug)]
+pub(super) struct PolicyPoints {
+    /// The policy as a whole.
+    pub(super) policy: usize,
+    /// The policy's kind, if its effect has branches of its own.
+    pub(super) kind: Option<usize>,
+    pub(super) tools: usize,
+    pub(super) servers: usize,
+    /// The conditions, each before its parts; `None` for one that is equivalent to its only part.
+    pub(super) conditions: Vec<Option<usize>>,
+    /// The steps of a transform on the arguments, and on the result.
+    pub(super) steps: [usize; 2],
+    /// Each detector and each pattern by itself.
+    pub(super) detectors: Vec<(Redactor, usize)>,
+    /// The patterns of `on`.
+    pub(super) errors: usize,
+    /// One past the last.
+    pub(super) end: usize,
+}
+
+/// A policy of a rules file, enabled or not, with its location.
+#[derive(Debug)]
+pub(super) struct DeclaredPolicy {
+    pub(super) id: String,
+    pub(super) kind: &'static str,
+    pub(super) mode: Mode,
+    pub(super) span: Span,
+    /// Why the policy is not counted, if it is not.
+    pub(super) not_counted: Option<UncountedReason>,
+}
+
+/// All coverage points of a bundle.
+#[derive(Debug, Default)]
+pub(super) struct CoveragePoints {
+    pub(super) all: Vec<CoveragePoint>,
+    /// The policies that cases can reach, by id.
+    pub(super) by_policy: HashMap<String, PolicyPoints>,
+    /// `defaults.unmatched`, if it stops calls.
+    pub(super) unmatched: Option<usize>,
+    /// The policies, ordered by file and position.
+    pub(super) policies: Vec<DeclaredPolicy>,
+    pub(super) files: Vec<SourceId>,
+}
+
+impl CoveragePoints {
+    pub(super) fn new(policies: &CompiledPolicies, files: &[LoadedFile]) -> Self {
+        let mut points = Self { files: files.iter().map(|file| file.source).collect(), ..Self::default() };
+        if policies.defaults().unmatched != Unmatched::Allow
+            && let Some(node) = files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"))
+        {
+            points.unmatched =
+                Some(points.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
+        }
+        let nodes: HashMap<&str, &YamlNode> =
+            policy_nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
+        for policy in policies.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
+            let of_policy = points.add_policy(policy, nodes.get(policy.id.as_str()).copied());
+            points.by_policy.insert(policy.id.clone(), of_policy);
+        }
+        points.policies = points.declared_policies(files, policies);
+        points
+    }
+
+    fn add(&mut self, what: &'static str, span: Span, sides: Vec<BranchKind>) -> usize {
+        self.all.push(CoveragePoint { what, span, branches: sides });
+        self.all.len() - 1
+    }
+
+    fn add_policy(&mut self, policy: &Policy, node: Option<&YamlNode>) -> PolicyPoints {
+        let call = ToolCall::new("", "", Value::Object(Map::new()));
+        let session = SessionState::default();
+        // The results for this call do not matter, only the structure of the conditions.
+        let examined = policy.matcher.examine(&CallView::new(&call, &session));
+        let id_span = node.and_then(|node| node.get("id")).map_or(policy.span, |id| id.span);
+        // A budget's conditions read the run, which no case defines.
+        let examined = match policy.kind.applies_to_run() {
+            true => ExaminedMatcher { condition: None, ..examined },
+            false => examined,
+        };
+        let patterns = || examined.tools.iter().chain(&examined.servers);
+        let narrows = examined.condition.is_some() || patterns().any(|pattern| pattern.text != "*");
+        let mut sides = vec![BranchKind::Matched];
+        sides.extend(narrows.then_some(BranchKind::NotMatched));
+        let whole = self.add("policy", id_span, sides);
+        let tools = self.add_patterns("tool", &examined.tools, policy);
+        let servers = self.add_patterns("server", &examined.servers, policy);
+        let mut conditions = Vec::new();
+        if let Some(condition) = &examined.condition {
+            condition.visit(&mut |part| {
+                let point = form_name(part)
+                    .map(|what| self.add(what, part.span, vec![BranchKind::True, BranchKind::False]));
+                conditions.push(point);
+            });
+        }
+        let entry = node
+            .and_then(|node| node.entries()?.iter().find(|entry| entry.key == policy.kind.definition().name));
+        let sides = kind_branches(policy);
+        let key_span = entry.map_or(id_span, |entry| entry.key_span);
+        let kind = (!sides.is_empty()).then(|| self.add("kind", key_span, sides));
+        let value = entry.map(|entry| &entry.value);
+        let under = |key: &str| value.and_then(|value| value.get(key));
+        let mut list = |what, key: &str, sides: &[BranchKind]| {
+            let start = self.all.len();
+            for item in items(under(key)) {
+                self.add(what, item.span, sides.to_vec());
+            }
+            start
+        };
+        let steps = ["input", "output"].map(|key| match policy.kind {
+            PolicyKind::Transform(_) => list("step", key, &[BranchKind::Changed]),
+            _ => 0,
+        });
+        let errors = match policy.kind {
+            PolicyKind::Recover(_) | PolicyKind::Retry(_) => {
+                list("error", "on", &[BranchKind::True, BranchKind::False])
+            }
+            _ => 0,
+        };
+        let finders = match &policy.kind {
+            PolicyKind::Redact(redact) => {
+                let detectors = list("detector", "detect", &[BranchKind::Found]);
+                let patterns = list("pattern", "patterns", &[BranchKind::Found]);
+                single_detectors(redact, items(under("detect")), detectors, patterns)
+            }
+            _ => Vec::new(),
+        };
+        let end = self.all.len();
+        PolicyPoints {
+            policy: whole,
+            kind,
+            tools,
+            servers,
+            conditions,
+            steps,
+            detectors: finders,
+            errors,
+            end,
+        }
+    }
+
+    fn add_patterns(
+        &mut self,
+        what: &'static str,
+        patterns: &[ExaminedPattern<'_>],
+        policy: &Policy,
+    ) -> usize {
+        let start = self.all.len();
+        for pattern in patterns {
+            // A star matches every name.
+            let sides = if pattern.text == "*" {
+                vec![BranchKind::True]
+            } else {
+                vec![BranchKind::True, BranchKind::False]
+            };
+            self.add(what, pattern.span.unwrap_or(policy.span), sides);
+        }
+        start
+    }
+
+    /// The policies as written, including disabled ones.
+    fn declared_policies(&self, files: &[LoadedFile], policies: &CompiledPolicies) -> Vec<DeclaredPolicy> {
+        let modes: HashMap<&str, Mode> =
+            policies.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
+        let written = policy_nodes(files).filter_map(|node| {
+            let kind = KINDS.into_iter().find(|kind| node.get(kind.name).is_some())?;
+            let id_node = node.get("id")?;
+            let id = id_node.as_str()?;
+            let mode = modes.get(id).copied().unwrap_or(Mode::Off);
+            let not_counted = match mode {
+                Mode::Off => Some(UncountedReason::Off),
+                _ => (!self.by_policy.contains_key(id)).then_some(UncountedReason::OfRun),
+            };
+            Some(DeclaredPolicy { id: id.to_owned(), kind: kind.name, mode, span: id_node.span, not_counted })
+        });
+        written.collect()
+    }
+}
+
+/// Whether cases can reach the effect of a kind. Of budgets, they consume only calls.
+fn is_reachable(kind: &PolicyKind) -> bool {
+    match kind {
+        PolicyKind::Budget(budget) => budget.bounds.calls.is_some(),
+        kind => !kind.applies_to_run(),
+    }
+}
+
+/// The name of a condition's form. Returns `None` if it is equivalent to its only part.
+fn form_name(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
+    match &condition.form {
+        ExaminedForm::All(parts) | ExaminedForm::Any(parts) if parts.len() == 1 => None,
+        ExaminedForm::All(_) => Some("all"),
+        ExaminedForm::Any(_) => Some("any"),
+        ExaminedForm::Not(_) => Some("not"),
+        ExaminedForm::Test(_) => Some("test"),
+        ExaminedForm::Expr(_) => Some("expr"),
+    }
+}
+
+/// The branches of a matching policy's effect. In shadow mode, only those that are visible before the effect.
+fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
+    let side = match policy.kind {
+        PolicyKind::Validate(_) => return vec![BranchKind::Misfits, BranchKind::Fits],
+        PolicyKind::RateLimit(_) => return vec![BranchKind::UsedUp, BranchKind::Enough],
+        // The calls of a case run one after the other, so that a slot is always free.
+        PolicyKind::Concurrency(_) => BranchKind::Enough,
+        PolicyKind::Recover(_) => BranchKind::Recovered,
+        PolicyKind::Deny(_) | PolicyKind::Halt(_) | PolicyKind::Allow(_) => BranchKind::Reason,
+        PolicyKind::Budget(_) => BranchKind::UsedUp,
+        PolicyKind::Approval(_) => BranchKind::Asked,
+        PolicyKind::Respond(_) => BranchKind::Answered,
+        PolicyKind::Cache(_) => BranchKind::Kept,
+        PolicyKind::Around(_) => BranchKind::Ran,
+        PolicyKind::Retry(_) => BranchKind::Repeated,
+        PolicyKind::Timeout(_) => BranchKind::GivenUp,
+        // Their effects are covered by their matching, or by their parts.
+        PolicyKind::Transform(_)
+        | PolicyKind::Redact(_)
+        | PolicyKind::Label(_)
+        | PolicyKind::Fact(_)
+        | PolicyKind::Audit(_) => {
+            return Vec::new();
+        }
+        PolicyKind::Model(_) | PolicyKind::Stream(_) => return Vec::new(),
+    };
+    let shows_in_shadow = matches!(policy.kind, PolicyKind::Recover(_) | PolicyKind::Concurrency(_));
+    if policy.mode == Mode::Shadow && !shows_in_shadow { Vec::new() } else { vec![side] }
+}
+
+/// Each detector and each pattern by itself, with its coverage point.
+fn single_detectors(
+    redact: &Redact,
+    detectors: &[YamlNode],
+    mut at: usize,
+    patterns: usize,
+) -> Vec<(Redactor, usize)> {
+    let mut found = Vec::new();
+    for node in detectors {
+        if let Some(detector) = node.as_str().and_then(Detector::from_name) {
+            found.push((Redactor::new(vec![detector], Vec::new(), RedactionStyle::Mask), at));
+        }
+        at += 1;
+    }
+    let alone = |pattern: &Regex| Redactor::new(Vec::new(), vec![pattern.clone()], RedactionStyle::Mask);
+    found.extend(redact.redactor.patterns().iter().map(alone).zip(patterns..));
+    found
+}
+
+/// The items of a list, or a single node as one item.
+fn items(node: Option<&YamlNode>) -> &[YamlNode] {
+    node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default()
+}
+
+fn policy_nodes(files: &[LoadedFile]) -> impl Iterator<Item = &YamlNode> {
+    files.iter().flat_map(|file| items(file.root.get("policies")))
+}

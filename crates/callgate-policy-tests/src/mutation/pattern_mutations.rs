@@ -1,0 +1,84 @@
+//! Mutations of name patterns and regular expressions, which then match more, or less.
+
+use super::mutant::item_removal;
+use super::mutant_generator::MutantGenerator;
+use super::{ANCHOR, ITEM_REMOVED, Mutation, PATTERN};
+use callgate::source::{YamlNode, exact_span_in};
+
+/// Mutates the patterns of `match`.
+pub(super) fn mutate_matcher(matcher: &YamlNode, finder: &mut MutantGenerator<'_>) {
+    if matcher.entries().is_none() {
+        return mutate_patterns(matcher, finder);
+    }
+    ["tool", "server"]
+        .into_iter()
+        .filter_map(|key| matcher.get(key))
+        .for_each(|node| mutate_patterns(node, finder));
+}
+
+/// Mutates one pattern or a list: replaces all by `*`, removes one, and removes the anchors or stars of each.
+fn mutate_patterns(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
+    let patterns = node.items().unwrap_or(std::slice::from_ref(node));
+    if patterns.iter().any(|pattern| pattern.as_str() == Some("*")) {
+        return;
+    }
+    let id = finder.policy.clone().unwrap_or_default();
+    finder.replace(
+        PATTERN,
+        node.span,
+        "\"*\"",
+        format!("a case with a call of another name, to which `{id}` does not apply"),
+    );
+    for (index, pattern) in patterns.iter().enumerate() {
+        if let Some(edit) = item_removal(finder.file_text(pattern.span), patterns, index) {
+            let written = finder.span_text(pattern.span).to_owned();
+            finder.remove(
+                ITEM_REMOVED,
+                pattern.span,
+                edit,
+                format!("a case with a call whose name matches only `{written}`"),
+            );
+        }
+        let Some(text) = pattern.as_str() else { continue };
+        if text.starts_with('/') {
+            remove_anchors(pattern, ANCHOR, finder);
+        } else {
+            remove_stars(pattern, text, finder);
+        }
+    }
+}
+
+/// Removes each star of a glob.
+fn remove_stars(pattern: &YamlNode, text: &str, finder: &mut MutantGenerator<'_>) {
+    for (at, _) in text.match_indices('*') {
+        if let Some(span) = exact_span_in(finder.sources, pattern, at..at + 1) {
+            finder.replace(
+                PATTERN,
+                span,
+                "",
+                format!("a case with a call whose name matches `{text}` and is longer"),
+            );
+        }
+    }
+}
+
+/// Removes the anchor at the start, or at the end, of a regular expression.
+pub(super) fn remove_anchors(node: &YamlNode, mutation: Mutation, finder: &mut MutantGenerator<'_>) {
+    let Some(text) = node.as_str() else { return };
+    let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+    let (regex, before) = inner.map_or((text, 0), |inner| (inner, 1));
+    let flags = regex
+        .strip_prefix("(?")
+        .and_then(|rest| rest.split_once(')'))
+        .filter(|(flags, _)| flags.chars().all(char::is_alphabetic));
+    let start = before + flags.map_or(0, |(flags, _)| flags.len() + 3);
+    let first = text.get(start..).is_some_and(|rest| rest.starts_with('^')).then_some((start, "before"));
+    let last = (regex.ends_with('$') && !regex.ends_with("\\$")).then(|| (before + regex.len() - 1, "after"));
+    for (at, side) in [first, last].into_iter().flatten() {
+        if let Some(span) = exact_span_in(finder.sources, node, at..at + 1) {
+            let case =
+                format!("a case with a string that matches except for extra characters {side} the match");
+            finder.replace(mutation, span, "", case);
+        }
+    }
+}
