@@ -128,6 +128,7 @@ fn each_heavy_dependency_is_used_in_one_module() {
         ("lru", "state"),
         ("granit_parser", "source"),
         ("annotate_snippets", "diagnostic"),
+        ("jsonpath_rust", "path"),
         ("regex_syntax", "redaction"),
         ("aho_corasick", "call"),
         ("chacha20poly1305", "seal"),

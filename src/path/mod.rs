@@ -8,14 +8,13 @@ mod ast;
 mod edit;
 mod evaluator;
 mod filter;
-mod cursor;
 mod parser;
-mod filter_parser;
 mod evaluation_error;
 mod argument_names;
 mod pattern;
 mod argument_pointers;
 mod dependencies;
+mod scanner;
 mod singular_path;
 
 pub use argument_names::{ArgumentNames, MisreadName};

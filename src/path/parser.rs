@@ -1,15 +1,26 @@
-//! Parser: text → syntax tree, by the grammar of RFC 9535. Filters are read by `filter_parser`.
+//! Parser: text → syntax tree. `jsonpath-rust` parses; this module checks that the query is well-typed by RFC 9535.
 
 use std::ops::Range;
 
+use jsonpath_rust::parser::errors::JsonPathError;
+use jsonpath_rust::parser::model::{
+    Comparable, Comparison as ParsedComparison, Filter as ParsedFilter, FilterAtom, FnArg, Literal,
+    Segment as ParsedSegment, Selector as ParsedSelector, SingularQuery, SingularQuerySegment, Test,
+    TestFunction,
+};
+use jsonpath_rust::parser::parse_json_path;
+
 use super::PathError;
-use super::ast::{ParsedQuery, QueryBase, Segment, Selector, Selectors, SliceSelector};
-use super::cursor::{Cursor, WHITE_SPACE, is_name_part};
+use super::ast::{
+    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector, Selectors,
+    SliceSelector,
+};
+use super::pattern::{MatchScope, RegexPattern, compile};
+use super::scanner::{TokenPositions, scan};
 use crate::call::Root;
 use crate::diagnostic::closest_match;
+use crate::json::{Number, Value};
 
-/// The maximum length of one query, in bytes.
-const MAX_TEXT: usize = 4096;
 /// The maximum number of segments of one query.
 const MAX_SEGMENTS: usize = 64;
 
@@ -23,173 +34,316 @@ pub(super) enum QueryTarget {
 }
 
 pub(super) fn parse_query(text: &str, target: QueryTarget) -> Result<ParsedQuery, PathError> {
-    if text.len() > MAX_TEXT {
-        return Err(PathError::new(format!("the path is longer than {MAX_TEXT} bytes"), 0..text.len()));
+    let words = scan(text)?;
+    let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
+    let mut lowering = AstBuilder { text, target, positions: words, roots: 0, functions: 0, decimals: 0 };
+    lowering.absolute_query(query.segments)
+}
+
+fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> PathError {
+    if let Some(range) = words.huge_number.clone() {
+        return PathError::new("the number is too large for a path", range)
+            .with_help("whole numbers in paths go up to 9007199254740991");
     }
-    if !text.starts_with('$') {
-        return Err(PathError::new(format!("`{text}` is not a path: a path starts with `$`"), 0..text.len())
-            .with_help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
-    }
-    let mut parser = Parser { cursor: Cursor::new(text), target };
-    let query = parser.absolute_query()?;
-    match parser.cursor.rest() {
-        "" => Ok(query),
-        _ => Err(parser.trailing_text_error()),
+    let at = match error {
+        // The parser's own error type cannot be named through its crate; its debug form is `Pos(8)` or `Span((8, 9))`.
+        JsonPathError::PestError(error) => {
+            let location = format!("{:?}", error.location);
+            let digits = location.trim_start_matches(|c: char| !c.is_ascii_digit());
+            digits
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|digits| digits.parse().ok())
+                .unwrap_or(0)
+        }
+        JsonPathError::InvalidJsonPath(message) => {
+            let mut letters = message.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+            let message: String = first.into_iter().chain(letters).collect();
+            return PathError::new(format!("the path is not valid: {message}"), 0..text.len());
+        }
+        _ => return PathError::new(format!("`{text}` is not a valid path"), 0..text.len()),
+    };
+    let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else {
+        return PathError::new("the path ends too early", 0..text.len());
+    };
+    let error = PathError::new(format!("the path is not valid at `{c}`"), at..at + c.len_utf8());
+    match c {
+        '=' => error.with_help("equality is `==`"),
+        '&' => error.with_help("both conditions are `&&`"),
+        '|' => error.with_help("either condition is `||`"),
+        '-' => error.with_help(
+            "write a name with other characters than letters, digits and `_` in brackets and quotes: `['…']`",
+        ),
+        _ => error,
     }
 }
 
-pub(super) struct Parser<'t> {
-    pub(super) cursor: Cursor<'t>,
-    pub(super) target: QueryTarget,
+struct AstBuilder<'t> {
+    text: &'t str,
+    target: QueryTarget,
+    positions: TokenPositions,
+    /// The number of tokens of each kind that the tree has reached.
+    roots: usize,
+    functions: usize,
+    decimals: usize,
 }
 
-impl Parser<'_> {
-    /// Reads a query from `$`, with its base.
-    pub(super) fn absolute_query(&mut self) -> Result<ParsedQuery, PathError> {
-        let start = self.cursor.position();
-        self.cursor.expect("$")?;
+impl AstBuilder<'_> {
+    /// Converts a query from `$`, with its base.
+    fn absolute_query(&mut self, segments: Vec<ParsedSegment>) -> Result<ParsedQuery, PathError> {
+        let range = self.positions.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
+        self.roots += 1;
         if self.target == QueryTarget::Value {
-            return Ok(ParsedQuery { base: QueryBase::Document, segments: self.segments()? });
+            return Ok(ParsedQuery { base: QueryBase::Document, segments: self.segments(segments)? });
         }
-        let member = self.member_range(start);
-        let mut segments = self.segments()?;
-        if let Some(Segment::Child(Selectors { list, .. })) = segments.first()
-            && let [Selector::Name(name)] = list.as_slice()
-        {
-            let base = QueryBase::CallMember(parse_root(name, member)?);
-            segments.remove(0);
-            return Ok(ParsedQuery { base, segments });
-        }
-        if segments.is_empty() && !self.ends_query() {
-            return Err(self.cursor.unexpected());
-        }
-        Err(PathError::new("a path reads one member of the call, named directly after `$`", member)
-            .with_help(format!("start with one of {}", list_roots())))
-    }
-
-    /// Whether a query can end here.
-    fn ends_query(&self) -> bool {
-        let next = self.cursor.rest().trim_start_matches(WHITE_SPACE).chars().next();
-        next.is_none_or(|c| "])=!<>&|,".contains(c))
-    }
-
-    /// The position of the first name after the `$` at `start`, or of the `$` itself.
-    fn member_range(&self, start: usize) -> Range<usize> {
-        let mut ahead = self.cursor.clone();
-        while ahead.eat(".") || ahead.eat("[") {
-            ahead.skip_space();
-        }
-        let first = ahead.position();
-        if matches!(ahead.string(), Ok(Some(_))) || ahead.name().is_ok() {
-            first..ahead.position()
-        } else {
-            start..start + 1
+        let mut segments = segments.into_iter();
+        match segments.next() {
+            Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
+                let root = parse_root(&name, range)?;
+                Ok(ParsedQuery {
+                    base: QueryBase::CallMember(root),
+                    segments: self.segments(segments.collect())?,
+                })
+            }
+            _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
+                .with_help(format!("start with one of {}", list_roots()))),
         }
     }
 
-    pub(super) fn segments(&mut self) -> Result<Vec<Segment>, PathError> {
-        let mut segments = Vec::new();
-        loop {
-            let before = self.cursor.clone();
-            self.cursor.skip_space();
-            let Some(segment) = self.segment()? else {
-                // White space after the last segment belongs to what follows.
-                self.cursor = before;
-                return Ok(segments);
-            };
-            segments.push(segment);
-            if segments.len() > MAX_SEGMENTS {
-                let message = format!("the path has more than {MAX_SEGMENTS} segments");
-                return Err(PathError::new(message, 0..self.cursor.text().len()));
+    fn segments(&mut self, segments: Vec<ParsedSegment>) -> Result<Vec<Segment>, PathError> {
+        if segments.len() > MAX_SEGMENTS {
+            return Err(PathError::new(
+                format!("the path has more than {MAX_SEGMENTS} segments"),
+                0..self.text.len(),
+            ));
+        }
+        segments.into_iter().map(|segment| self.segment(segment)).collect()
+    }
+
+    fn segment(&mut self, segment: ParsedSegment) -> Result<Segment, PathError> {
+        match segment {
+            ParsedSegment::Selector(selector) => Ok(Segment::Child(self.selectors(vec![selector])?)),
+            ParsedSegment::Selectors(selectors) => Ok(Segment::Child(self.selectors(selectors)?)),
+            ParsedSegment::Descendant(segment) => match *segment {
+                ParsedSegment::Selector(selector) => Ok(Segment::Descendant(self.selectors(vec![selector])?)),
+                ParsedSegment::Selectors(selectors) => Ok(Segment::Descendant(self.selectors(selectors)?)),
+                ParsedSegment::Descendant(_) => {
+                    Err(PathError::new("`..` must be followed by a name or brackets", 0..self.text.len()))
+                }
+            },
+        }
+    }
+
+    fn selectors(&mut self, selectors: Vec<ParsedSelector>) -> Result<Selectors, PathError> {
+        let list: Result<Vec<_>, _> = selectors.into_iter().map(|selector| self.selector(selector)).collect();
+        Ok(Selectors::new(list?))
+    }
+
+    fn selector(&mut self, selector: ParsedSelector) -> Result<Selector, PathError> {
+        Ok(match selector {
+            ParsedSelector::Name(name) => Selector::Name(name),
+            ParsedSelector::Index(index) => Selector::Index(index),
+            ParsedSelector::Wildcard => Selector::Wildcard,
+            ParsedSelector::Slice(start, end, step) => {
+                Selector::Slice(SliceSelector { start, end, step: step.unwrap_or(1) })
+            }
+            ParsedSelector::Filter(filter) => Selector::Filter(self.filter(filter)?),
+        })
+    }
+
+    fn filter(&mut self, filter: ParsedFilter) -> Result<Filter, PathError> {
+        let negated = |not: bool, filter| if not { Filter::Not(Box::new(filter)) } else { filter };
+        Ok(match filter {
+            ParsedFilter::Or(filters) => Filter::Any(self.filters(filters)?),
+            ParsedFilter::And(filters) => Filter::All(self.filters(filters)?),
+            ParsedFilter::Atom(FilterAtom::Filter { expr, not }) => negated(not, self.filter(*expr)?),
+            ParsedFilter::Atom(FilterAtom::Test { expr, not }) => negated(not, self.test(*expr)?),
+            ParsedFilter::Atom(FilterAtom::Comparison(comparison)) => self.comparison(*comparison)?,
+        })
+    }
+
+    fn filters(&mut self, filters: Vec<ParsedFilter>) -> Result<Vec<Filter>, PathError> {
+        filters.into_iter().map(|filter| self.filter(filter)).collect()
+    }
+
+    fn test(&mut self, test: Test) -> Result<Filter, PathError> {
+        let function = match test {
+            Test::RelQuery(_) | Test::AbsQuery(_) => return Ok(Filter::Exists(self.nested_query(test)?)),
+            Test::Function(function) => *function,
+        };
+        let range = self.next_function();
+        match function {
+            TestFunction::Match(text, pattern) => self.pattern_test(text, pattern, MatchScope::Whole, range),
+            TestFunction::Search(text, pattern) => self.pattern_test(text, pattern, MatchScope::Part, range),
+            TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => Err(self
+                .type_error("returns a value, not true or false", range)
+                .with_help("compare it: `… == 1`")),
+            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
+        }
+    }
+
+    fn comparison(&mut self, comparison: ParsedComparison) -> Result<Filter, PathError> {
+        let (left, comparison, right) = match comparison {
+            ParsedComparison::Eq(left, right) => (left, ComparisonOperator::Equal, right),
+            ParsedComparison::Ne(left, right) => (left, ComparisonOperator::NotEqual, right),
+            ParsedComparison::Lt(left, right) => (left, ComparisonOperator::Less, right),
+            ParsedComparison::Lte(left, right) => (left, ComparisonOperator::LessOrEqual, right),
+            ParsedComparison::Gt(left, right) => (left, ComparisonOperator::Greater, right),
+            ParsedComparison::Gte(left, right) => (left, ComparisonOperator::GreaterOrEqual, right),
+        };
+        Ok(Filter::Compare(self.comparable(left)?, comparison, self.comparable(right)?))
+    }
+
+    fn comparable(&mut self, comparable: Comparable) -> Result<Operand, PathError> {
+        match comparable {
+            Comparable::Literal(literal) => Ok(Operand::Literal(self.literal(literal)?)),
+            Comparable::Function(function) => self.value_function(function),
+            Comparable::SingularQuery(SingularQuery::Current(segments)) => {
+                Ok(Operand::Singular(QueryBase::Current, segments.into_iter().map(convert_step).collect()))
+            }
+            Comparable::SingularQuery(SingularQuery::Root(segments)) => {
+                let as_parsed = |segment| match segment {
+                    SingularQuerySegment::Name(name) => ParsedSegment::Selector(ParsedSelector::Name(name)),
+                    SingularQuerySegment::Index(index) => {
+                        ParsedSegment::Selector(ParsedSelector::Index(index))
+                    }
+                };
+                let nested = self.absolute_query(segments.into_iter().map(as_parsed).collect())?;
+                let steps = nested.segments.iter().filter_map(Segment::as_step).collect();
+                Ok(Operand::Singular(nested.base, steps))
             }
         }
     }
 
-    fn segment(&mut self) -> Result<Option<Segment>, PathError> {
-        if self.cursor.eat("..") {
-            let selectors = match self.bracketed_selectors()? {
-                Some(selectors) => selectors,
-                None => self.shorthand()?,
-            };
-            return Ok(Some(Segment::Descendant(selectors)));
+    /// Converts a function that returns a value.
+    fn value_function(&mut self, function: TestFunction) -> Result<Operand, PathError> {
+        let range = self.next_function();
+        match function {
+            TestFunction::Length(argument) => {
+                Ok(Operand::Length(Box::new(self.value_argument(*argument, range)?)))
+            }
+            TestFunction::Count(argument) => Ok(Operand::Count(self.query_argument(argument, range)?)),
+            TestFunction::Value(argument) => Ok(Operand::Value(self.query_argument(argument, range)?)),
+            TestFunction::Match(..) | TestFunction::Search(..) => {
+                Err(self.type_error("returns true or false, not a value", range))
+            }
+            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
         }
-        if self.cursor.eat(".") {
-            return Ok(Some(Segment::Child(self.shorthand()?)));
-        }
-        Ok(self.bracketed_selectors()?.map(Segment::Child))
     }
 
-    /// Reads `*` or a name.
-    fn shorthand(&mut self) -> Result<Selectors, PathError> {
-        let selector = if self.cursor.eat("*") {
-            Selector::Wildcard
-        } else {
-            Selector::Name(self.cursor.name()?.to_owned())
+    /// Converts an argument that must have one value.
+    fn value_argument(&mut self, argument: FnArg, function: Range<usize>) -> Result<Operand, PathError> {
+        let query = match argument {
+            FnArg::Literal(literal) => return Ok(Operand::Literal(self.literal(literal)?)),
+            FnArg::Filter(_) => return Err(self.type_error("takes a value, not a condition", function)),
+            FnArg::Test(test) => match *test {
+                Test::Function(function) => return self.value_function(*function),
+                query => self.nested_query(query)?,
+            },
         };
-        Ok(Selectors::new(vec![selector]))
+        let steps: Option<Vec<PathStep>> = query.segments.iter().map(Segment::as_step).collect();
+        match steps {
+            Some(steps) => Ok(Operand::Singular(query.base, steps)),
+            None => {
+                Err(self.type_error("takes one value, and this query may yield several", function).with_help(
+                    "`count(…)` counts the nodes of a query, `value(…)` takes the value of its only node",
+                ))
+            }
+        }
     }
 
-    fn bracketed_selectors(&mut self) -> Result<Option<Selectors>, PathError> {
-        if !self.cursor.open("[")? {
-            return Ok(None);
+    /// Converts an argument that must be a query.
+    fn query_argument(&mut self, argument: FnArg, function: Range<usize>) -> Result<ParsedQuery, PathError> {
+        match argument {
+            FnArg::Test(test) => self.nested_query(*test),
+            FnArg::Literal(_) | FnArg::Filter(_) => {
+                Err(self.type_error("takes a query, such as `@.items[*]`", function))
+            }
         }
-        let mut list = vec![self.selector()?];
-        while !self.cursor.close("]") {
-            self.cursor.expect(",")?;
-            self.cursor.skip_space();
-            list.push(self.selector()?);
-        }
-        Ok(Some(Selectors::new(list)))
     }
 
-    fn selector(&mut self) -> Result<Selector, PathError> {
-        if self.cursor.eat("*") {
-            return Ok(Selector::Wildcard);
+    fn nested_query(&mut self, query: Test) -> Result<ParsedQuery, PathError> {
+        match query {
+            Test::RelQuery(segments) => {
+                Ok(ParsedQuery { base: QueryBase::Current, segments: self.segments(segments)? })
+            }
+            Test::AbsQuery(query) => self.absolute_query(query.segments),
+            Test::Function(_) => {
+                let range = self.next_function();
+                Err(self.type_error("is not a query", range))
+            }
         }
-        if self.cursor.eat("?") {
-            self.cursor.skip_space();
-            return Ok(Selector::Filter(self.filter()?));
-        }
-        if let Some(name) = self.cursor.string()? {
-            return Ok(Selector::Name(name));
-        }
-        let first = self.cursor.integer()?;
-        let after_first = self.cursor.clone();
-        self.cursor.skip_space();
-        if self.cursor.eat(":") {
-            return self.slice(first).map(Selector::Slice);
-        }
-        self.cursor = after_first;
-        first.map(Selector::Index).ok_or_else(|| self.cursor.unexpected())
     }
 
-    /// Reads what follows the first colon of a slice.
-    fn slice(&mut self, start: Option<i64>) -> Result<SliceSelector, PathError> {
-        self.cursor.skip_space();
-        let end = self.cursor.integer()?;
-        self.cursor.skip_space();
-        let mut step = None;
-        if self.cursor.eat(":") {
-            self.cursor.skip_space();
-            step = self.cursor.integer()?;
+    fn pattern_test(
+        &mut self,
+        text: FnArg,
+        pattern: FnArg,
+        reach: MatchScope,
+        function: Range<usize>,
+    ) -> Result<Filter, PathError> {
+        let text = self.value_argument(text, function.clone())?;
+        let pattern = self.value_argument(pattern, function.clone())?;
+        let compiled = match &pattern {
+            Operand::Literal(Value::String(pattern)) => Some(compile(pattern, reach)),
+            _ => None,
+        };
+        match (compiled, self.target) {
+            (Some(Ok(compiled)), _) => Ok(Filter::Matches(text, RegexPattern::Compiled(compiled))),
+            (_, QueryTarget::Value) => Ok(Filter::Matches(text, RegexPattern::Dynamic(reach, pattern))),
+            (Some(Err(error)), QueryTarget::Call) => {
+                Err(PathError::new(format!("the pattern is not valid: {error}"), function))
+            }
+            (None, QueryTarget::Call) => Err(self
+                .type_error("takes a pattern that is a string literal", function)
+                .with_help("test the nodes of the path with `matches` instead")),
         }
-        Ok(SliceSelector { start, end, step: step.unwrap_or(1) })
     }
 
-    /// The error for text after the end of the query.
-    fn trailing_text_error(&self) -> PathError {
-        let (rest, at) = (self.cursor.rest(), self.cursor.position());
-        let behind = rest.trim_start_matches(WHITE_SPACE);
-        if behind.is_empty() {
-            return PathError::new("the path ends with white space", at..at + rest.len());
-        }
-        let read = self.cursor.slice(0..at);
-        let name = read.get(read.trim_end_matches(is_name_part).len()..).unwrap_or_default();
-        if behind.len() < rest.len() && !name.is_empty() && behind.starts_with(is_name_part) {
-            return PathError::new(format!("unexpected white space after `{name}`"), at..at + 1)
-                .with_help("write a name that contains white space in brackets and quotes: `['…']`");
-        }
-        self.cursor.unexpected()
+    fn literal(&mut self, literal: Literal) -> Result<Value, PathError> {
+        Ok(match literal {
+            Literal::Null => Value::Null,
+            Literal::Bool(value) => Value::Bool(value),
+            Literal::String(text) => Value::String(text),
+            Literal::Int(number) => Value::from(number),
+            Literal::Float(rounded) => Value::Number(self.exact_number(rounded)?),
+        })
+    }
+
+    /// Reads the exact number from the text, since the parser keeps only the nearest float.
+    fn exact_number(&mut self, rounded: f64) -> Result<Number, PathError> {
+        let range = self.positions.decimals.get(self.decimals).cloned().unwrap_or(0..self.text.len());
+        self.decimals += 1;
+        let written = self.text.get(range.clone()).unwrap_or_default();
+        written
+            .parse::<Number>()
+            .ok()
+            .filter(|_| written.parse() == Ok(rounded))
+            .ok_or_else(|| PathError::new(format!("`{written}` is not a number"), range))
+    }
+
+    /// The position of the next function.
+    fn next_function(&mut self) -> Range<usize> {
+        self.functions += 1;
+        self.positions.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
+    }
+
+    fn type_error(&self, problem: &str, function: Range<usize>) -> PathError {
+        let name = self.text.get(function.clone()).unwrap_or_default();
+        PathError::new(format!("`{name}()` {problem}"), function)
+    }
+
+    fn unknown_function_error(&self, range: Range<usize>) -> PathError {
+        self.type_error("is not a JSONPath function", range)
+            .with_help("the functions are `length`, `count`, `value`, `match` and `search`")
+    }
+}
+
+fn convert_step(segment: SingularQuerySegment) -> PathStep {
+    match segment {
+        SingularQuerySegment::Name(name) => PathStep::Name(name),
+        SingularQuerySegment::Index(index) => PathStep::Index(index),
     }
 }
 
