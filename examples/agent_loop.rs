@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
+use callgate::Keys;
 use callgate::json::{Value, json};
 use callgate::lifecycle::{Chunk, ModelConfig, RunEnd, Usage};
 use callgate::message::{History, Message, Part, Role, approval_response};
-use callgate::Keys;
 use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, load_text};
 
 const RULES: &str = "

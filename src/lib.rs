@@ -173,7 +173,9 @@ pub use host::{
     ToolCallStart, ToolError, ToolExecutor, ToolResponse,
 };
 pub use kernel::{Decision, Effect};
-pub use policy::{CompiledPolicies, LoadedBundle, Mode, build as load_bundle, build_texts as load_bundle_texts};
+pub use policy::{
+    CompiledPolicies, LoadedBundle, Mode, build as load_bundle, build_texts as load_bundle_texts,
+};
 pub use principal::PrincipalComparison;
 pub use seal::{EncryptError, KEYS_VARIABLE, KeyError, Keys, SealError};
 pub use session::{

@@ -165,5 +165,6 @@ impl ArgumentSchema {
     }
 }
 
-#[cfg(all(test, feature = "json-schema"))]
+#[cfg(feature = "json-schema")]
+#[cfg(test)]
 mod tests;
