@@ -198,7 +198,7 @@ async fn approved_call_resumed_concurrently_runs_once_beside_other_calls() {
     let outcome = session.execute(asked.clone(), &tools).await;
     assert_eq!(outcome.outcome.name(), "suspended");
     let question = RequestPart::from(outcome.approval.as_ref().unwrap());
-    assert!(session.anyone_may_answer(&question));
+    assert!(session.allows_anonymous_answers(&question));
     assert_eq!(begin(&session, &tools, "other").await.unwrap().outcome.name(), "executed");
     let waits = session.resume_call(asked.clone(), &question, &[], &tools).await;
     assert_eq!(waits.outcome.name(), "suspended", "no response yet");

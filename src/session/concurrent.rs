@@ -223,7 +223,7 @@ impl ConcurrentSession {
     }
 
     /// The request of an approval id, as it was given out. Returns `None` if the store does not have it.
-    pub async fn question(&self, approval_id: &str) -> Option<RequestPart> {
+    pub async fn find_request(&self, approval_id: &str) -> Option<RequestPart> {
         let (shared, conversation) = {
             let line = self.inner.queue();
             (Arc::clone(&line.session.shared), line.session.conversation())
@@ -256,16 +256,16 @@ impl ConcurrentSession {
     }
 
     /// Whether an anonymous answer counts for a request of ours.
-    pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
-        self.askers(question)
-            .is_some_and(|askers| !askers.iter().any(ApprovalRequirement::needs_approver_name))
+    pub fn allows_anonymous_answers(&self, request: &RequestPart) -> bool {
+        self.approval_requirements(request)
+            .is_some_and(|required| !required.iter().any(ApprovalRequirement::needs_approver_name))
     }
 
     /// The policies that made a request of ours, with their requirements on answers. Returns `None` if it is
     /// not provably ours.
-    pub fn askers(&self, question: &RequestPart) -> Option<Vec<ApprovalRequirement>> {
+    pub fn approval_requirements(&self, request: &RequestPart) -> Option<Vec<ApprovalRequirement>> {
         let shared = Arc::clone(&self.inner.queue().session.shared);
-        BoundRequest::open(question, &shared.services.keys).ok().map(|question| question.requirements)
+        BoundRequest::open(request, &shared.services.keys).ok().map(|bound| bound.requirements)
     }
 
     /// Redacts a value, such as the result of a call, by all policies. What can't be searched is withheld.

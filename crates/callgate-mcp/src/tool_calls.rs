@@ -107,7 +107,7 @@ async fn run(
             break;
         };
         let request = RequestPart::from(&pending);
-        let channel = match session.anyone_may_answer(&request) && !reply.is_dismissed {
+        let channel = match session.allows_anonymous_answers(&request) && !reply.is_dismissed {
             true => ApprovalChannel::select(message, &connection.client),
             false => ApprovalChannel::Unavailable,
         };
@@ -138,7 +138,7 @@ async fn run(
             true => ClientPrompt::Unanswered,
             false => ClientPrompt::NotAsked,
         };
-        let askers = session.askers(&RequestPart::from(pending)).unwrap_or_default();
+        let askers = session.approval_requirements(&RequestPart::from(pending)).unwrap_or_default();
         let is_answerable = gateway.approval_state.is_some();
         let message =
             pending_messages::agent_message(&askers, prompt, is_answerable, &outcome.reason.message);
@@ -148,7 +148,7 @@ async fn run(
     let response = executor.client_response(&call, outcome);
     connection.tasks.record(&call, &response);
     if let Some(approved) = approved.filter(|approved| ApprovedContinuation::is_possible(approved, &response))
-        && let Some(request) = session.question(&approved.approval_id).await
+        && let Some(request) = session.find_request(&approved.approval_id).await
     {
         connection.continuations.add(ApprovedContinuation::new(call, request, &response));
     }
