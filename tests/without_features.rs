@@ -2,7 +2,7 @@
 
 #![cfg(not(any(feature = "json-schema", feature = "snippets")))]
 
-use callgate::json::json;
+use callgate::json::{Value, json};
 use callgate::{Effect, Engine, SessionState, ToolCall, ToolDescriptor, engine, tools};
 
 const SCHEMA_RULES: [&str; 3] = [
@@ -33,10 +33,16 @@ fn list_of_tools_with_a_json_schema_is_rejected() {
     assert_eq!(tools::parse_list(r#"[{ "name": "read" }]"#).unwrap().len(), 1);
 }
 
-fn pay(input_schema: Option<callgate::json::Value>) -> ToolDescriptor {
-    let mut tool = tools::parse_list(r#"[{ "name": "pay" }]"#).unwrap().remove(0);
-    tool.input_schema = input_schema;
-    tool
+fn pay(input_schema: Option<Value>) -> ToolDescriptor {
+    ToolDescriptor {
+        name: "pay".to_owned(),
+        description: None,
+        input_schema,
+        annotations: None,
+        server: None,
+        once: false,
+        idempotent: false,
+    }
 }
 
 /// Also if no policy reads its arguments, and if the rules check none.
