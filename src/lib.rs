@@ -174,10 +174,10 @@ pub use host::{
 };
 pub use kernel::{Decision, Effect};
 pub use policy::{
-    CompiledPolicies, LoadedBundle, Mode, build as load_bundle, build_texts as load_bundle_texts,
+    CompiledPolicies, LoadedBundle, Mode, Policy, build as load_bundle, build_texts as load_bundle_texts,
 };
 pub use principal::PrincipalComparison;
-pub use seal::{EncryptError, KEYS_VARIABLE, KeyError, Keys, SealError};
+pub use seal::{EncryptError, KEYS_VARIABLE, KeyError, Keys, SealError, SecretFileError};
 pub use session::{
     ConcurrentSession, DeferredTasks, ResumeError, Round, SdkCallResult, SdkSession, SdkSessionGuard,
     Session, SkillAmendment,

@@ -24,11 +24,13 @@ pub use crate::call::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLab
 pub use answer_seal::{AnswerSealError, seal_answer, verify_answer};
 pub use approvers::{ApproverEntry, ApproverError};
 pub use argument_edit::ArgumentEditError;
+pub use bound_request::{BoundRequest, BoundRequestError};
 pub use grant::{Grant, GrantKey};
 pub use inbox::Inbox;
 pub use inbox_item::{InboxError, InboxItem, RequestStatus, RequirementStatus};
-pub use ledger::{Ledger, LedgerError};
+pub use ledger::{LedgerError, LedgerKey};
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
+pub use tally::{IgnoredAnswer, Tally};
 
 // How a call is suspended and resumed, for the other crates of Callgate.
 #[doc(hidden)]
@@ -38,12 +40,12 @@ pub use argument_edit::apply_edits;
 #[doc(hidden)]
 pub use bound_context::BoundContext;
 #[doc(hidden)]
-pub use bound_request::{BoundRequest, BoundRequestError, ScriptJournal};
+pub use bound_request::ScriptJournal;
 #[doc(hidden)]
 pub use call_key::{CallKey, CallKeys, RecalledRequest};
 #[doc(hidden)]
-pub use ledger::{ClaimResult, KeyedEntry, LedgerKey};
+pub use ledger::{ClaimResult, KeyedEntry, Ledger};
 #[doc(hidden)]
 pub use ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 #[doc(hidden)]
-pub use tally::{IgnoredAnswer, Tally, count_answers};
+pub use tally::count_answers;

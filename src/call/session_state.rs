@@ -113,11 +113,13 @@ impl SessionState {
     }
 
     /// The masks of redacted strings in facts: where they occur again in displayed session data, they are redacted.
+    #[doc(hidden)]
     pub fn masks(&self) -> &Masks {
         &self.masks
     }
 
     /// Adds masks for stored facts.
+    #[doc(hidden)]
     pub fn add_masks(&mut self, masks: &Masks) {
         if masks.is_empty() {
             return;
@@ -127,6 +129,7 @@ impl SessionState {
     }
 
     /// The session with redacted facts, for display.
+    #[doc(hidden)]
     pub fn redacted(&self) -> Cow<'_, Self> {
         if self.masks.is_empty() {
             return Cow::Borrowed(self);
@@ -139,6 +142,7 @@ impl SessionState {
     }
 
     /// Counts a call that starts to run.
+    #[doc(hidden)]
     pub fn count_call(&mut self, tool: &str) {
         self.log_change(|| SessionChange::CallCounted(tool.to_owned()));
         if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
@@ -148,6 +152,7 @@ impl SessionState {
     }
 
     /// Marks a label or fact (`labels`, `facts.order`) as unknown.
+    #[doc(hidden)]
     pub fn mark_unknown(&mut self, name: &str) {
         self.log_change(|| SessionChange::MarkedUnknown(name.to_owned()));
         if !self.unknown_parts.iter().any(|known| known == name) {
@@ -156,6 +161,7 @@ impl SessionState {
     }
 
     /// The unknown labels and facts.
+    #[doc(hidden)]
     pub fn unknown_parts(&self) -> &[String] {
         &self.unknown_parts
     }
@@ -172,11 +178,13 @@ impl SessionState {
     }
 
     /// The amount acquired of a limit that counts by run.
+    #[doc(hidden)]
     pub fn acquired(&self, limit: &str) -> Amount {
         self.acquired.get(limit).copied().unwrap_or_default()
     }
 
     /// Acquires an amount of a limit that counts by run.
+    #[doc(hidden)]
     pub fn acquire(&mut self, limit: &str, cost: Amount) {
         self.log_change(|| SessionChange::LimitAcquired(limit.to_owned(), cost));
         let acquired = self.acquired.entry(limit.to_owned()).or_default();
@@ -184,6 +192,7 @@ impl SessionState {
     }
 
     /// Releases an amount of a limit that counts by run.
+    #[doc(hidden)]
     pub fn release(&mut self, limit: &str, cost: Amount) {
         self.log_change(|| SessionChange::LimitReleased(limit.to_owned(), cost));
         if let Some(acquired) = self.acquired.get_mut(limit) {
@@ -193,6 +202,7 @@ impl SessionState {
 
     /// Counts a call by its id, and returns a name that is unique in the session: the id itself, or for a later occurrence the id
     /// with a number.
+    #[doc(hidden)]
     pub fn unique_call_id(&mut self, id: &str) -> String {
         let Some(known) = self.occurrences.get(id) else {
             self.record_occurrences(id, 1);
@@ -213,11 +223,13 @@ impl SessionState {
     }
 
     /// The last few arguments with which a tool succeeded, the newest last.
+    #[doc(hidden)]
     pub fn successful_inputs(&self, tool: &str) -> &[Value] {
         self.successful_inputs.get(tool).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Stores redacted arguments with which a tool succeeded. Keeps only a few, and none that are large.
+    #[doc(hidden)]
     pub fn add_successful_input(&mut self, tool: &str, input: Value) {
         const KEPT: usize = 8;
         const LARGEST: usize = 4 << 10;
@@ -236,12 +248,14 @@ impl SessionState {
     }
 
     /// How often a policy has invited the model to retry a tool.
+    #[doc(hidden)]
     pub fn recoveries(&self, policy: &str, tool: &str) -> u64 {
         let found = self.recoveries.iter().find(|((by, to), _)| by == policy && to == tool);
         found.map_or(0, |(_, count)| *count)
     }
 
     /// Counts an invitation to retry.
+    #[doc(hidden)]
     pub fn count_recovery(&mut self, policy: &str, tool: &str) {
         self.log_change(|| SessionChange::RecoveryCounted(policy.to_owned(), tool.to_owned()));
         match self.recoveries.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
@@ -251,6 +265,7 @@ impl SessionState {
     }
 
     /// Records that a call with this id has occurred at least this often, as in a history.
+    #[doc(hidden)]
     pub fn record_occurrences(&mut self, id: &str, count: u64) {
         self.log_change(|| SessionChange::OccurrencesRecorded(id.to_owned(), count));
         let known = self.occurrences.entry(id.to_owned()).or_default();
@@ -260,6 +275,7 @@ impl SessionState {
     /// The same state without the counts of call ids: state from an earlier process must not rename the same calls when they are
     /// evaluated again.
     #[must_use]
+    #[doc(hidden)]
     pub fn without_occurrences(mut self) -> Self {
         self.occurrences.clear();
         self
@@ -267,6 +283,7 @@ impl SessionState {
 
     /// Marks the whole session as untrusted: tests that read it are undecided from now on, and limits that count by run are
     /// exhausted.
+    #[doc(hidden)]
     pub fn mark_untrusted(&mut self) {
         for part in TRACKED_PARTS {
             self.mark_unknown(part);
@@ -279,6 +296,7 @@ impl SessionState {
     }
 
     /// Starts a new run: clears the halt of an earlier run, and resets the counts by run.
+    #[doc(hidden)]
     pub fn start_new_run(&mut self) {
         self.run += 1;
         self.suspended = false;
@@ -293,6 +311,7 @@ impl SessionState {
     }
 
     /// Sets whether calls of the run are pending.
+    #[doc(hidden)]
     pub fn set_suspended(&mut self, suspended: bool) {
         if suspended {
             self.log_change(|| SessionChange::Suspended);

@@ -33,6 +33,7 @@ pub use crate::kernel::{
     Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
     SkipReason,
 };
+pub use crate::matcher::Truth;
 pub use condition::{ConditionForm, ConditionTest, ExplainedCondition, FoundValue, TestOperator, TruthValue};
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};

@@ -48,8 +48,10 @@ pub enum Event<'a> {
 #[non_exhaustive]
 pub struct DecisionStarted<'a> {
     /// The call as it was made.
+    #[doc(hidden)]
     pub view: CallView<'a>,
     /// The rules that decide.
+    #[doc(hidden)]
     pub layers: &'a Layers,
 }
 
@@ -67,6 +69,7 @@ pub struct PolicyEvaluated<'a> {
     pub phase: Option<Phase>,
     /// The call as the policy sees it: its arguments as far as they are normalised, the session's state by
     /// then, and in settle the result.
+    #[doc(hidden)]
     pub view: CallView<'a>,
     /// The truth of its condition, or why that was not evaluated.
     pub status: MatchStatus<'a>,

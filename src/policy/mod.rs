@@ -51,26 +51,35 @@ pub struct Policy {
     /// Policies with a higher priority are evaluated first within a phase.
     pub priority: i64,
     /// The calls that the policy applies to.
+    #[doc(hidden)]
     pub matcher: Matcher,
     /// What the policy does.
+    #[doc(hidden)]
     pub kind: PolicyKind,
     /// Whether the policy applies to the run instead of to single calls.
+    #[doc(hidden)]
     pub applies_to_run: bool,
     /// The context members that the policy reads.
+    #[doc(hidden)]
     pub context_reads: ContextReads,
     /// Whether its condition reads session state.
+    #[doc(hidden)]
     pub condition_reads_session: bool,
     /// Whether its templates, keys, values or scripts read session state.
+    #[doc(hidden)]
     pub action_reads_session: bool,
     /// The arguments that the policy reads.
+    #[doc(hidden)]
     pub argument_reads: ArgumentNames,
     /// The arguments that its templates name.
+    #[doc(hidden)]
     pub template_arguments: ArgumentNames,
     /// The location of the policy in the rules.
     pub span: Span,
     /// The policy as JSON, without its description.
     pub(crate) source_json: Value,
     /// Digest of everything that determines what the policy does; the description is not part of it.
+    #[doc(hidden)]
     pub behaviour_digest: Digest,
 }
 
@@ -95,6 +104,7 @@ pub struct LoadedBundle {
     /// The source files, for rendering diagnostics.
     pub sources: SourceMap,
     /// The parsed rules files, in order, with the span of every node.
+    #[doc(hidden)]
     pub files: Vec<LoadedFile>,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
     pub referenced_files: Vec<PathBuf>,

@@ -66,6 +66,7 @@ pub struct CompiledPolicies {
 
 impl CompiledPolicies {
     /// Indexes a plan.
+    #[doc(hidden)]
     pub fn compile(plan: Plan) -> Self {
         let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
@@ -136,16 +137,19 @@ impl CompiledPolicies {
     }
 
     /// Returns a policy by its index in [`policies`](Self::policies).
+    #[doc(hidden)]
     pub fn policy(&self, index: u32) -> Option<&Policy> {
         self.policies.get(index as usize)
     }
 
     /// The policies that apply to the run instead of to single calls, in evaluation order.
+    #[doc(hidden)]
     pub fn run_policies(&self) -> &[u32] {
         &self.run_policies
     }
 
     /// The bundle's defaults.
+    #[doc(hidden)]
     pub fn defaults(&self) -> Defaults {
         self.defaults
     }
@@ -166,6 +170,7 @@ impl CompiledPolicies {
     }
 
     /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
+    #[doc(hidden)]
     pub fn tool_policies(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
         self.index_cache.get_or_build(server, tool, || self.build_tool_policies(server, tool))
     }
@@ -178,6 +183,7 @@ impl CompiledPolicies {
     }
 
     /// Returns the policies whose tool and server patterns match, in evaluation order. `server` is empty for a call without a server.
+    #[doc(hidden)]
     pub fn matching_call(&self, server: &str, tool: &str) -> Vec<u32> {
         let mut indices = self.matching_tool(tool);
         indices.retain(|index| {
@@ -187,6 +193,7 @@ impl CompiledPolicies {
     }
 
     /// Returns the policies whose tool patterns match, for any server.
+    #[doc(hidden)]
     pub fn matching_tool(&self, tool: &str) -> Vec<u32> {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
         let matching = self.patterns.matches(tool);

@@ -97,6 +97,7 @@ impl Keys {
     }
 
     /// Seals a value with the current key. Equal JSON has the same seal: key order aside, numbers by value.
+    #[doc(hidden)]
     pub fn seal(&self, purpose: Purpose, content: &Value) -> String {
         let key = &self.0.current;
         let code =
@@ -108,6 +109,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`SealError`] if it was not.
+    #[doc(hidden)]
     pub fn verify(&self, purpose: Purpose, content: &Value, seal: &str) -> Result<(), SealError> {
         let (id, code) = split_sealed(seal)?;
         // Only lower case is valid: each seal has one spelling, so that it can identify what it seals.
@@ -126,6 +128,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`EncryptError`] if the operating system returns no random bytes, or the content has hundreds of gigabytes.
+    #[doc(hidden)]
     pub fn encrypt(&self, purpose: Purpose, context: &Value, content: &[u8]) -> Result<String, EncryptError> {
         let mut bytes = [0u8; NONCE_BYTES];
         getrandom::fill(&mut bytes).map_err(EncryptError::Random)?;
@@ -142,6 +145,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`SealError`] if the ciphertext is malformed, of an unknown key, or made for another purpose, context or content.
+    #[doc(hidden)]
     pub fn decrypt(&self, purpose: Purpose, context: &Value, sealed: &str) -> Result<Vec<u8>, SealError> {
         let (id, text) = split_sealed(sealed)?;
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| SealError::Malformed)?;
@@ -151,11 +155,13 @@ impl Keys {
     }
 
     /// The digest of a value under the current key. Equal JSON has an equal digest; without the key the value can't be guessed by trying.
+    #[doc(hidden)]
     pub fn digest(&self, purpose: Purpose, content: &Value) -> Digest {
         Digest::from_bytes(self.0.current.digest(purpose, authenticated_message(purpose, content).as_bytes()))
     }
 
     /// The digests of a value under each of the keys, the current one first: a stored digest may be from before a key rotation.
+    #[doc(hidden)]
     pub fn digests<'k>(
         &'k self,
         purpose: Purpose,

@@ -58,7 +58,7 @@ impl PartialEq for BundleFiles {
 
 impl Eq for BundleFiles {}
 
-/// Finds the files of the bundle at these paths, as [`load`](super::load) reads them.
+/// Finds the files of the bundle at these paths, as `load` reads them.
 pub fn find_bundle_files(paths: &[PathBuf]) -> BundleFiles {
     find_files(FileKind::Rules, paths, FileSandbox::from_paths(paths))
 }

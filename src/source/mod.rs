@@ -1,6 +1,6 @@
 //! YAML front end: reads the rules files of a bundle into trees with the position of every key and value.
 //!
-//! [`load`] finds and reads files, [`parse`] parses one string, [`span_in`] resolves positions inside a string.
+//! `load` finds and reads files, `parse` parses one string, `span_in` resolves positions inside a string.
 
 mod aliases;
 mod directive_comments;

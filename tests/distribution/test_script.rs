@@ -2,10 +2,10 @@
 
 use super::{bash, finished, write_program};
 
-/// What `tests/run` passes to cargo; `terminal` runs it on a terminal of its own.
-fn cargo_arguments(arguments: &str, terminal: bool) -> String {
+/// The commands of cargo that `tests/run` runs, if each ends with this status; `terminal` runs it on a terminal of its own.
+fn cargo_commands(arguments: &str, terminal: bool, status: i32) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
-    write_program(&home.path().join("cargo"), "echo \"cargo $*\"; exit 3");
+    write_program(&home.path().join("cargo"), &format!("echo \"cargo $*\"; exit {status}"));
     let line = match terminal {
         true => format!(
             "python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' tests/run {arguments}"
@@ -13,19 +13,23 @@ fn cargo_arguments(arguments: &str, terminal: bool) -> String {
         false => format!("tests/run {arguments}"),
     };
     let (code, stdout, stderr) = finished(bash(&line, home.path()).output().unwrap());
-    assert_eq!(code, 3, "{stderr}");
-    stdout.trim_end().to_owned()
+    assert_eq!(code, status, "{stderr}");
+    stdout.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[test]
 fn shows_progress_on_a_terminal_and_is_quiet_in_a_pipe() {
-    let common = "--locked --workspace --all-features";
-    assert_eq!(cargo_arguments("", false), format!("cargo test --quiet {common}"));
-    assert_eq!(cargo_arguments("readme", false), format!("cargo test --quiet {common} readme"));
-    assert_eq!(cargo_arguments("", true), format!("cargo test {common} -- --quiet"));
-    assert_eq!(cargo_arguments("readme", true), format!("cargo test {common} readme -- --quiet"));
-    assert_eq!(
-        cargo_arguments("readme -- --nocapture", true),
-        format!("cargo test {common} readme -- --nocapture --quiet")
-    );
+    let suites =
+        ["--locked --workspace --all-features", "--locked --package callgate --test without_features"];
+    for (arguments, terminal, before, after) in [
+        ("", false, "--quiet ", ""),
+        ("readme", false, "--quiet ", " readme"),
+        ("", true, "", " -- --quiet"),
+        ("readme", true, "", " readme -- --quiet"),
+        ("readme -- --nocapture", true, "", " readme -- --nocapture --quiet"),
+    ] {
+        let expected = suites.map(|suite| format!("cargo test {before}{suite}{after}"));
+        assert_eq!(cargo_commands(arguments, terminal, 0), expected);
+        assert_eq!(cargo_commands(arguments, terminal, 3), expected[..1]);
+    }
 }

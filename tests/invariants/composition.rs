@@ -2,13 +2,14 @@
 //! policies that the index skips would not have matched.
 
 use callgate::json::{Value, json};
-use callgate::{SessionState, ToolCall, engine};
+use callgate::message::{Dialect, History, approval_response};
+use callgate::{OutcomeKind, Phase, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::vocabulary::{EVERYTHING, Scope, call, engine, policies, restricting, rules, unmatched};
-use super::{Witness, execute, normalized_outcome, strictness, strictness_of};
+use super::{Witness, block_on, execute, normalized_outcome, strictness, strictness_of};
 
 const WITHOUT_TRANSFORMS: Scope = Scope { transforms: false, ..EVERYTHING };
 
@@ -132,7 +133,8 @@ proptest! {
         prop_assert!(strictness(after) >= strictness(before), "{:?} became {:?}", before, after);
     }
 
-    /// A layer without transforms: transforms change the call, which every layer then evaluates.
+    /// A layer without transforms: transforms change the call, which every layer then evaluates. A layer may suspend a call
+    /// that is refused only when scripts around its execution change it; the tool does not run then either.
     #[test]
     fn lower_layer_never_makes_outcomes_more_permissive(
         (upper, lower) in (unmatched(), unmatched()),
@@ -141,8 +143,12 @@ proptest! {
         let bundle = engine(&rules(upper, "no_match", &policies));
         let layer = engine::load_text(&rules(lower, "no_match", &layer)).unwrap();
         let without = execute(&mut bundle.session(), call.clone(), &Witness::default());
-        let with = execute(&mut bundle.session().with_layer(layer), call, &Witness::default());
-        prop_assert!(strictness_of(&with) >= strictness_of(&without), "{:?} became {:?}", without, with);
+        let tool = Witness::default();
+        let with = execute(&mut bundle.session().with_layer(layer), call, &tool);
+        let refused_in_execution = without.policies.iter().any(|policy| policy.phase == Phase::Execute);
+        let suspended_before = refused_in_execution && with.outcome == OutcomeKind::Suspended && tool.0.lock().unwrap().is_empty();
+        let is_stricter = strictness_of(&with) >= strictness_of(&without);
+        prop_assert!(is_stricter || suspended_before, "{:?} became {:?}", without, with);
     }
 
     #[test]
@@ -180,4 +186,32 @@ proptest! {
         prop_assert_eq!(plain.state().unknown_parts(), watched.state().unknown_parts());
         prop_assert_eq!(plain.state().halt_message(), watched.state().halt_message());
     }
+}
+
+/// The script changes the call that a lower layer suspended, and the bundle refuses the changed call also after the approval.
+#[test]
+fn approved_call_is_refused_by_the_scripts_around_its_execution() {
+    let small = json!({ "properties": { "amount": { "maximum": 2 } } });
+    let bundle = engine(&rules(
+        "allow",
+        "no_match",
+        &[
+            json!({ "match": { "tool": "*" }, "validate": { "schema": small } }),
+            json!({ "match": { "tool": "*" }, "around": { "script": "input.amount += 1; next(input)" } }),
+        ],
+    ));
+    let asks = json!({ "match": { "tool": "*" }, "approval": { "message": "Really?" } });
+    let layer = engine::load_text(&rules("allow", "no_match", &[asks])).unwrap();
+    let call = json!({ "id": "c1", "type": "function",
+        "function": { "name": "pay", "arguments": "{\"amount\":2}" } });
+    let messages = json!([{ "role": "assistant", "content": null, "tool_calls": [call] }]);
+    let mut history = History::read(Dialect::OpenaiChat, &messages).unwrap();
+    let session = || bundle.session().with_name("s").with_layer(layer.clone());
+    let tool = Witness::default();
+    assert!(block_on(session().run_round(&mut history, &tool)).unwrap().is_suspended());
+    let request = history.find_approval_requests()[0].clone();
+    history.append_approval_response(approval_response(request.approval_id, true)).unwrap();
+    let round = block_on(session().resume(&mut history, &tool)).unwrap();
+    assert_eq!(round.outcomes[0].outcome, OutcomeKind::Invalid);
+    assert!(tool.0.lock().unwrap().is_empty());
 }

@@ -104,12 +104,14 @@ impl SessionState {
 
     /// Continues from an earlier state of the session. What this one has recorded in the meantime belongs to the same run, and
     /// stays.
+    #[doc(hidden)]
     pub fn restore(&mut self, seen: &Self) {
         self.run = self.run.max(seen.run);
         self.merge(seen);
     }
 
     /// Merges the stored state of the same session. Where both have a fact, this one's value stays.
+    #[doc(hidden)]
     pub fn merge_stored(&mut self, recorded: &Self) {
         let mut recorded = recorded.clone();
         recorded.merge(self);
@@ -118,6 +120,7 @@ impl SessionState {
 
     /// Merges another state of the same session. Labels are only ever added and counts only ever grow, so nothing becomes more
     /// permissive; where both have a fact, the other's value wins.
+    #[doc(hidden)]
     pub fn merge(&mut self, other: &Self) {
         let text = |name: &str| other.document.get(name);
         for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)

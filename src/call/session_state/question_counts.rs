@@ -11,6 +11,7 @@ const MAX_REMEMBERED: usize = 4096;
 impl SessionState {
     /// Counts an approval request. Returns how often it was made before, since it was last approved, or `u64::MAX` if there are too
     /// many open requests.
+    #[doc(hidden)]
     pub fn count_question(&mut self, question: &str) -> u64 {
         self.log_change(|| SessionChange::QuestionCounted(question.to_owned()));
         let is_new = !self.questions.contains_key(question);
@@ -27,6 +28,7 @@ impl SessionState {
     }
 
     /// Resets the count of an approved request: an action that is approved again and again may be requested again and again.
+    #[doc(hidden)]
     pub fn reset_question(&mut self, question: &str) {
         self.log_change(|| SessionChange::QuestionReset(question.to_owned()));
         if let Some(count) = self.questions.get(question).copied() {
