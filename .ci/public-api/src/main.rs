@@ -1,5 +1,6 @@
 //! Compares the public API of each library crate with its list below `snapshots/public-api`, so that no change of it goes unnoticed.
-//! With `UPDATE_GENERATED=1` it writes the lists. An argument names the target directory.
+//! With `UPDATE_GENERATED=1` it writes the lists. An argument names the target directory. Hidden members of types that are
+//! re-exported from hidden modules are listed, too.
 
 use std::collections::BTreeSet;
 use std::error::Error;
