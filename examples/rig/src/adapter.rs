@@ -1,9 +1,9 @@
 //! Adapter for Rig: Rig's `AgentRun` returns the next step of a run, Callgate decides whether it is allowed. Copy this file.
 
+use callgate::Round;
 use callgate::json::{self, Value, json};
 use callgate::lifecycle::{Chunk, ModelConfig, RunEnd, Usage};
 use callgate::message::{Dialect, History, Message, Part, ResultOutput, ResultStatus, Role};
-use callgate::Round;
 use callgate::{Session, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse};
 use rig_agent::run::{
     AgentRun, AgentRunStep, ModelTurn, ModelTurnOutcome, PendingToolCall, PreparedRequest, RequestPatch,

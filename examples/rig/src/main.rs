@@ -7,9 +7,9 @@ use std::error::Error;
 use std::path::Path;
 
 use adapter::{Agent, Ended, Talk};
+use callgate::Keys;
 use callgate::json::json;
 use callgate::message::approval_response;
-use callgate::Keys;
 use callgate::{Engine, load};
 use rig_agent::run::RunSpec;
 use rig_core::completion::CompletionRequest;
