@@ -101,6 +101,8 @@ pub mod file_access;
 mod unicode;
 mod regex_compiler;
 #[doc(hidden)]
+pub mod name_pattern;
+#[doc(hidden)]
 pub mod work_limit;
 pub mod json;
 pub mod diagnostic;

@@ -8,7 +8,7 @@ use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::diagnostic::INVALID_SCRIPT;
 use crate::json::{self, Value, json};
-use crate::matcher::NamePattern;
+use crate::matcher::{NamePattern, PatternList};
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, ScriptProblem, Shape};
 use crate::script::Expression;
 use crate::source::YamlNode;
@@ -103,8 +103,10 @@ impl Cache {
             node.get("max_entries").and_then(YamlNode::as_number).and_then(json::Number::as_u64);
         let key = node.get("key").map_or(Some(CacheKey::Arguments), |node| CacheKey::read(node, reader));
         let scope = CacheScope::read(node, reader);
-        let invalidate_on =
-            node.get("invalidate_on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
+        let invalidate_on = node
+            .get("invalidate_on")
+            .map(|node| PatternList::read(node, reader).patterns)
+            .unwrap_or_default();
         let key_as_written = node.get("key").map(YamlNode::to_json);
         let identity = json::digest(&json!([key_as_written, scope.name()])).short_hex();
         let max_entries = max_entries.and_then(|entries| usize::try_from(entries).ok()).unwrap_or(100);
