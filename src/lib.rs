@@ -130,9 +130,9 @@ pub mod card;
 #[doc(hidden)]
 pub mod path;
 #[doc(hidden)]
-pub mod template;
-#[doc(hidden)]
 pub mod script;
+#[doc(hidden)]
+pub mod template;
 #[doc(hidden)]
 pub mod redaction;
 #[doc(hidden)]

@@ -101,6 +101,14 @@ impl ValueSource {
         }
     }
 
+    /// Whether it may read the name of the principal.
+    pub fn reads_principal(&self) -> bool {
+        match self {
+            Self::Path(path) => path.context_reads().may_read("principal"),
+            Self::Expression(expression) => expression.expression.context_reads().may_read("principal"),
+        }
+    }
+
     /// Passes the values to `use_values`: none if they are absent.
     ///
     /// # Errors

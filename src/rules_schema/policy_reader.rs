@@ -241,8 +241,9 @@ impl<'a> PolicyReader<'a> {
         if !self.check_length(node, text, MAX_TEMPLATE_BYTES, "a template") {
             return None;
         }
-        match Template::parse_with_names(text, extra) {
+        match Template::parse_with(text, extra, &self.names) {
             Ok(template) => {
+                self.definitions.extend(template.definitions());
                 self.named_arguments.merge(&template.argument_names());
                 self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
             }
