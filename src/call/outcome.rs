@@ -115,6 +115,8 @@ pub mod reason_code {
     pub const UNMATCHED: &str = "unmatched";
     /// A `deny` policy matched.
     pub const DENIED: &str = "denied";
+    /// A value that a `require` policy demands is missing.
+    pub const MISSING: &str = "missing";
     /// The host's own code denied the call.
     pub const BLOCKED: &str = "blocked";
     /// The model was not offered the tool: a hook or a `model` policy removed it from the configuration, or it was never part of

@@ -220,6 +220,8 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
         ("validate", Verdict::Pass) => "finds the arguments valid",
         ("validate", _) => return because("finds the arguments invalid"),
         ("deny", _) => "denies",
+        ("require", Verdict::Pass) => "finds the values that it requires",
+        ("require", _) => return because("denies"),
         ("halt", _) => "halts the run",
         ("approval", Verdict::Pass) => "is approved",
         ("approval", _) => "requires approval",

@@ -7,7 +7,7 @@ use super::limit_requests;
 use super::redacted_call::RedactedCall;
 use super::trace::PolicyRef;
 use crate::call::{CallView, Reason, reason_code};
-use crate::middleware::PolicyKind;
+use crate::middleware::{PolicyKind, describe_missing};
 use crate::policy::Policy;
 use crate::template::Template;
 
@@ -42,6 +42,15 @@ impl GateResult {
                 )?;
                 reason.message = redacted.text(&reason.message);
                 return Some(reason);
+            }
+            DecisionCause::Missing(reference, values) => {
+                let policy = subject.policy(*reference)?;
+                let PolicyKind::Require(require) = &policy.kind else { return None };
+                let message = match (&require.message, &policy.description) {
+                    (None, None) => format!("`{}` needs more: {}", subject.call.tool, describe_missing(values)),
+                    (template, _) => policy_message(policy, template.as_ref(), redacted.view(view)),
+                };
+                (require.code.as_str(), Some(policy.id.clone()), message)
             }
             DecisionCause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;

@@ -10,7 +10,9 @@ use super::limit_requests::{self, LimitRequest};
 use super::trace::{Evaluation, PhaseRecorder, PolicyHandle, PolicyRef};
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Application, CountedCalls, Limit, PolicyKind};
+use crate::middleware::{
+    Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing,
+};
 use crate::policy::{Mode, Unmatched};
 
 /// The result of gate.
@@ -20,8 +22,9 @@ pub(super) struct GateResult {
     pub(super) permitted_by: Option<PolicyRef>,
     /// An approval is part of why it may run.
     pub(super) approved: bool,
-    /// The policies that require an approval.
+    /// The policies that require an approval, those whose condition is undecided last.
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
+    undecided_approvals: SmallVec<[PolicyRef; 2]>,
     /// The layers that require an approval because nothing in them permits the call.
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
@@ -36,8 +39,17 @@ pub(super) enum DecisionCause {
     Unmatched,
     /// A policy stops it; with why its condition is undecided, if it is.
     Policy(PolicyRef, Option<String>),
+    /// Values that a policy requires are missing.
+    Missing(PolicyRef, Vec<String>),
     /// A limit is used up.
     UsedUp(PolicyRef),
+}
+
+impl DecisionCause {
+    /// Whether the call does not run because a policy cannot be evaluated.
+    fn is_undecided(&self) -> bool {
+        matches!(self, Self::Policy(_, Some(_)))
+    }
 }
 
 /// Evaluates the policies of gate. If the arguments are invalid, only those that halt or count every attempt
@@ -63,7 +75,8 @@ pub(super) fn run(
             let applied = result.apply_policy(by, &truth, &view, held);
             let evaluation = Evaluation::new(&truth, applied.as_ref().map(|applied| applied.verdict));
             let undecided = applied.as_ref().is_some_and(|applied| applied.undecided);
-            recorder.record(by, &view, Evaluation { undecided, ..evaluation });
+            let problem = applied.as_ref().and_then(|applied| applied.problem.as_deref());
+            recorder.record(by, &view, Evaluation { undecided, problem, ..evaluation });
             permitted |= applied.is_some_and(|applied| applied.permits);
         }
         if !permitted && !failed {
@@ -78,6 +91,7 @@ pub(super) fn run(
             }
         }
     }
+    result.approvals.append(&mut result.undecided_approvals);
     recorder.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
         true => MatchStatus::Skipped(SkipReason::InvalidArguments),
         false => MatchStatus::Excluded,
@@ -98,6 +112,8 @@ struct AppliedPolicy {
     permits: bool,
     /// It applies because it can't be evaluated.
     undecided: bool,
+    /// What it found, beside its condition.
+    problem: Option<String>,
 }
 
 impl GateResult {
@@ -116,6 +132,7 @@ impl GateResult {
             permitted_by: None,
             approved: false,
             approvals: SmallVec::new(),
+            undecided_approvals: SmallVec::new(),
             unmatched: SmallVec::new(),
             answer: None,
             limits: Vec::new(),
@@ -141,8 +158,11 @@ impl GateResult {
             return Some(self.apply_limit(by, limit, view, held, undecided));
         }
         let is_enforced = policy.mode != Mode::Shadow;
+        if let (PolicyKind::Require(require), None) = (&policy.kind, &why) {
+            return Some(self.apply_require(by, require, view));
+        }
         let verdict = match policy.kind {
-            PolicyKind::Deny(_) => Verdict::Deny,
+            PolicyKind::Deny(_) | PolicyKind::Require(_) => Verdict::Deny,
             PolicyKind::Halt(_) => Verdict::Halt,
             PolicyKind::Approval(_)
                 if is_enforced && held.is_approved(reference.layer, Some(policy), view.input) =>
@@ -160,7 +180,10 @@ impl GateResult {
                 Verdict::Deny => self.tighten(Effect::Deny, cause),
                 Verdict::Halt => self.tighten(Effect::Halt, cause),
                 Verdict::Suspend => {
-                    self.approvals.push(reference);
+                    match undecided {
+                        true => self.undecided_approvals.push(reference),
+                        false => self.approvals.push(reference),
+                    }
                     self.tighten(Effect::Suspend, cause);
                 }
                 Verdict::Answer => {
@@ -176,7 +199,28 @@ impl GateResult {
         // An `approval` whose condition is undecided stops the call, but permits nothing: it does not lift
         // `unmatched`.
         let lifts = !matches!(verdict, Verdict::Deny | Verdict::Halt) && *truth == Truth::Yes;
-        Some(AppliedPolicy { verdict, permits: is_enforced && lifts, undecided })
+        Some(AppliedPolicy { verdict, permits: is_enforced && lifts, undecided, problem: None })
+    }
+
+    /// Denies a call that lacks values which a policy requires, or for which that is unknown.
+    fn apply_require(&mut self, by: PolicyHandle<'_>, require: &Require, view: &CallView<'_>) -> AppliedPolicy {
+        let missing = require.find_missing(view);
+        let applied = AppliedPolicy { verdict: Verdict::Deny, permits: false, undecided: false, problem: None };
+        let (cause, applied) = match missing {
+            Missing::Nothing => return AppliedPolicy { verdict: Verdict::Pass, ..applied },
+            Missing::Values(values) => {
+                let problem = Some(describe_missing(&values));
+                (DecisionCause::Missing(by.reference, values), AppliedPolicy { problem, ..applied })
+            }
+            Missing::Undecided(why) => {
+                let cause = DecisionCause::Policy(by.reference, Some(why.clone()));
+                (cause, AppliedPolicy { undecided: true, problem: Some(why), ..applied })
+            }
+        };
+        if by.policy.mode != Mode::Shadow {
+            self.tighten(Effect::Deny, Some(cause));
+        }
+        applied
     }
 
     /// Applies a limit. What it counts in the session is known; what it counts in the store is acquired later.
@@ -189,7 +233,8 @@ impl GateResult {
         undecided: bool,
     ) -> AppliedPolicy {
         let PolicyHandle { reference, policy } = by;
-        let applied = |verdict, undecided| AppliedPolicy { verdict, permits: false, undecided };
+        let applied =
+            |verdict, undecided| AppliedPolicy { verdict, permits: false, undecided, problem: None };
         let (verdict, cause, measure) = match limit_requests::measure(reference.layer, policy, limit, view) {
             Ok(measure) if held.holds_limit(reference, &measure) => return applied(Verdict::Pass, undecided),
             Ok(measure) if limit_requests::is_used_up(limit, &measure, view.session) => {
@@ -212,9 +257,11 @@ impl GateResult {
         self.tighten(Effect::Deny, Some(DecisionCause::Policy(reference, Some(why))));
     }
 
-    /// Of two equally strict causes the first is kept.
+    /// Of two equally strict causes a decided one is kept before an undecided one, and then the first.
     fn tighten(&mut self, effect: Effect, cause: Option<DecisionCause>) {
-        if effect > self.effect {
+        let is_undecided = |cause: &Option<DecisionCause>| cause.as_ref().is_some_and(DecisionCause::is_undecided);
+        let is_clearer = effect == self.effect && is_undecided(&self.cause) && !is_undecided(&cause);
+        if effect > self.effect || is_clearer {
             self.effect = effect;
             self.cause = cause;
         }

@@ -18,6 +18,7 @@ mod limit;
 mod model;
 mod rate_limit;
 mod recover;
+mod require;
 mod redact;
 mod respond;
 mod retry;
@@ -45,6 +46,7 @@ pub use limit::{CallCost, CountedCalls, Limit, LimitCharge, LimitRule, OnExceed}
 pub use model::Model;
 pub use recover::Recover;
 pub use redact::Redact;
+pub use require::{Missing, Require, describe_missing};
 pub use respond::Respond;
 pub use retry::Retry;
 pub use stream::{DropUnit, Stream};
@@ -64,6 +66,8 @@ use crate::source::YamlNode;
 pub enum PolicyKind {
     /// `deny`
     Deny(Deny),
+    /// `require`
+    Require(Require),
     /// `allow`
     Allow(Allow),
     /// `halt`
@@ -128,10 +132,11 @@ pub struct KindDefinition {
 }
 
 /// Every kind, in the order of their phases.
-pub static KINDS: [&KindDefinition; 21] = [
+pub static KINDS: [&KindDefinition; 22] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
+    &require::KIND,
     &allow::KIND,
     &halt::KIND,
     &rate_limit::KIND,
@@ -157,6 +162,7 @@ impl PolicyKind {
     pub fn definition(&self) -> &'static KindDefinition {
         match self {
             Self::Deny(_) => &deny::KIND,
+            Self::Require(_) => &require::KIND,
             Self::Allow(_) => &allow::KIND,
             Self::Halt(_) => &halt::KIND,
             Self::Validate(_) => &validate::KIND,
@@ -191,6 +197,7 @@ impl PolicyKind {
             },
             Self::Validate(_) => phase == Phase::Normalise,
             Self::Deny(_)
+            | Self::Require(_)
             | Self::Allow(_)
             | Self::Halt(_)
             | Self::RateLimit(_)
@@ -229,6 +236,7 @@ impl PolicyKind {
             Self::Timeout(_) => 3,
             // These wrap nothing.
             Self::Deny(_)
+            | Self::Require(_)
             | Self::Allow(_)
             | Self::Halt(_)
             | Self::Validate(_)

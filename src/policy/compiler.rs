@@ -266,6 +266,8 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
     let template_arguments = std::mem::take(&mut reader.named_arguments);
     let referenced_texts = std::mem::take(&mut reader.referenced_files);
     let named = std::mem::take(&mut reader.definitions);
+    let definitions: Vec<_> =
+        reader.names.digests_of(&named).map(|(name, digest)| (name.clone(), digest)).collect();
     let context_reads = std::mem::take(&mut reader.context_reads);
     if matcher.is_none() && entry.needs_matcher && !POLICY_RECORD.has_misspelling_of(node, "match") {
         reader.report(
@@ -297,7 +299,7 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
             if reader.principals == PrincipalComparison::Exact {
                 parts.push(json!(reader.principals));
             }
-            let named = reader.names.digests_of(&named);
+            let named = definitions.iter();
             parts
                 .extend(named.map(|(name, digest)| json!([name.section(), name.name(), digest.to_string()])));
             json::digest(&Value::Array(parts))
@@ -317,6 +319,7 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         argument_reads,
         template_arguments,
         span: node.span,
+        definitions,
         context_reads,
         condition_reads_session: condition_reads.contains(&Root::Session),
         action_reads_session,

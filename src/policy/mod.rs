@@ -28,7 +28,7 @@ use crate::matcher::Matcher;
 use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
 use crate::regex_compiler;
-use crate::script::Names;
+use crate::script::{DefinitionName, Names};
 use crate::source::{self, LoadedFile, LoadedSources};
 
 /// The mode of a policy.
@@ -77,6 +77,8 @@ pub struct Policy {
     /// The arguments that its templates name.
     #[doc(hidden)]
     pub template_arguments: ArgumentNames,
+    /// The definitions of the bundle that the policy names, with the digests of their content.
+    pub(crate) definitions: Vec<(DefinitionName, Digest)>,
     /// The location of the policy in the rules.
     pub span: Span,
     /// The policy as JSON, without its description.

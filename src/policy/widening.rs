@@ -178,7 +178,7 @@ fn compare_existing(
 /// Returns what may happen without a policy of a kind, or with a less strict one.
 fn consequence_of_removal(kind: &PolicyKind) -> &'static str {
     match kind {
-        PolicyKind::Deny(_) => "calls that it denied may run",
+        PolicyKind::Deny(_) | PolicyKind::Require(_) => "calls that it denied may run",
         PolicyKind::Allow(_) => "calls that no policy permitted may run",
         PolicyKind::Halt(_) => "runs that it halted may continue",
         PolicyKind::Validate(_) => "arguments that it rejected may reach the tool",

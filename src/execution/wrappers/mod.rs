@@ -183,6 +183,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             PolicyKind::Timeout(timeout) => timeout.wrap(next),
             // Kinds that are not active in execution are not selected.
             PolicyKind::Deny(_)
+            | PolicyKind::Require(_)
             | PolicyKind::Allow(_)
             | PolicyKind::Halt(_)
             | PolicyKind::Validate(_)

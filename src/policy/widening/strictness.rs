@@ -39,6 +39,9 @@ pub(super) fn less_strict_members(
     let kind = after.kind.definition().name;
     let (was, is) = (before.source_json.get(kind), after.source_json.get(kind));
     looser.extend(less_strict_settings(&after.kind, was, is, around));
+    if before.definitions != after.definitions {
+        looser.push("the definitions it names");
+    }
     if looser.is_empty() && only_files_differ(before, after) {
         looser.push("the files it references");
     }
@@ -135,6 +138,10 @@ fn less_strict_settings(
         PolicyKind::Deny(_) | PolicyKind::Halt(_) if !around.messages_matter => {
             compare.changed_members(&["message", "code"], |_| true)
         }
+        PolicyKind::Require(_) => compare.changed_members(&["values", "message", "code"], |member| match member {
+            "values" => compare.is_superset("values"),
+            _ => !around.messages_matter,
+        }),
         PolicyKind::RateLimit(_) | PolicyKind::Concurrency(_) => {
             compare.changed_members(&["limit", "burst", "max", "message"], |member| match member {
                 "message" => !around.messages_matter,

@@ -232,6 +232,7 @@ fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
         // The calls of a case run one after the other, so that a slot is always free.
         PolicyKind::Concurrency(_) => BranchKind::Enough,
         PolicyKind::Recover(_) => BranchKind::Recovered,
+        PolicyKind::Require(_) => return vec![BranchKind::Misfits, BranchKind::Fits],
         PolicyKind::Deny(_) | PolicyKind::Halt(_) | PolicyKind::Allow(_) => BranchKind::Reason,
         PolicyKind::Budget(_) => BranchKind::UsedUp,
         PolicyKind::Approval(_) => BranchKind::Asked,

@@ -1,0 +1,124 @@
+//! `require`: refuses a call while values that it needs are missing.
+
+use super::{KindDefinition, PolicyKind};
+use crate::call::{CallView, NodeRef, reason_code};
+use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
+use crate::json::Value;
+use crate::matcher::{Truth, ValueSource};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::template::Template;
+
+pub(super) static KIND: KindDefinition = KindDefinition {
+    name: "require",
+    doc: "Denies matching calls while one of these values is missing, with a message that says which. A value that cannot be evaluated denies, \
+          too.",
+    shape: Shape::Record(&RECORD),
+    polarity: Polarity::Restricting,
+    reads_result: |_| false,
+    needs_matcher: true,
+    applies_to_run: false,
+    read: |node, reader| {
+        let message = match node.get("message") {
+            Some(message) => Some(reader.read_template(message, &[])?),
+            None => None,
+        };
+        let code = match node.get("code") {
+            Some(code) if code.as_str() == Some("") => {
+                reader.report(
+                    Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty")
+                        .with_help("write for example `not_looked_up`"),
+                );
+                return None;
+            }
+            Some(code) => code.as_str()?.to_owned(),
+            None => reason_code::MISSING.to_owned(),
+        };
+        let nodes = node.get("values")?.items().unwrap_or_default();
+        let values: Vec<Option<ValueSource>> =
+            nodes.iter().map(|node| ValueSource::read(node, reader)).collect();
+        Some(PolicyKind::Require(Require { values: values.into_iter().collect::<Option<_>>()?, message, code }))
+    },
+};
+
+static RECORD: RecordShape = RecordShape {
+    name: "require",
+    doc: "The values that a call needs.",
+    fields: &[
+        FieldShape::required(
+            "values",
+            Shape::NonEmptyList(&Shape::String("a JSONPath such as `$.session.facts.order`, or an expression")),
+            "The values, each of which must exist and not be null.",
+        ),
+        FieldShape::optional(
+            "message",
+            Shape::String("a template"),
+            "The message to the agent, such as \"Look the order up first.\" Default: the policy's `description`, or the missing values.",
+        ),
+        FieldShape::optional(
+            "code",
+            Shape::String("a reason code"),
+            "Your own reason code, for programs. Default: `missing`.",
+        ),
+    ],
+};
+
+/// Settings of a `require` policy.
+#[derive(Debug)]
+pub struct Require {
+    /// The values that a call needs.
+    pub values: Vec<ValueSource>,
+    /// The message to the agent.
+    pub message: Option<Template>,
+    /// The reason code.
+    pub code: String,
+}
+
+/// What a call lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Nothing.
+    Nothing,
+    /// These values, as written.
+    Values(Vec<String>),
+    /// It is unknown, for this reason.
+    Undecided(String),
+}
+
+impl Require {
+    /// Looks for the values in a call. A missing value counts before one that cannot be evaluated.
+    pub fn find_missing(&self, view: &CallView<'_>) -> Missing {
+        let (mut missing, mut undecided) = (Vec::new(), None);
+        for source in &self.values {
+            let found = source.with_values(view, |values| match values {
+                Ok(values) => Ok(values.iter().any(|value| !is_null(*value))),
+                Err(Truth::Undecided(why)) => Err(why),
+                Err(_) => Ok(false),
+            });
+            match found {
+                Ok(true) => {}
+                Ok(false) => missing.push(source.text().to_owned()),
+                Err(why) => {
+                    undecided.get_or_insert(why);
+                }
+            }
+        }
+        match (missing.is_empty(), undecided) {
+            (true, None) => Missing::Nothing,
+            (true, Some(why)) => Missing::Undecided(why),
+            (false, _) => Missing::Values(missing),
+        }
+    }
+}
+
+fn is_null(node: NodeRef<'_>) -> bool {
+    matches!(node, NodeRef::Json(Value::Null))
+}
+
+/// The missing values in words.
+pub fn describe_missing(values: &[String]) -> String {
+    let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
+    match values.as_slice() {
+        [only] => format!("{only} is missing"),
+        several => format!("{} are missing", several.join(", ")),
+    }
+}
