@@ -95,6 +95,12 @@ pub fn load_text(text: &str) -> Result<Arc<CompiledPolicies>, LoadError> {
     into_policies(policy::build_texts([("rules.yaml", text)]))
 }
 
+/// Compiles one rules file given as a string, for a lower layer of sessions with this bundle ([`Session::with_layer`]). It can use the
+/// groups, constants, functions and named values of the bundle, and add names of its own.
+pub fn load_layer(text: &str, bundle: &CompiledPolicies) -> Result<Arc<CompiledPolicies>, LoadError> {
+    into_policies(policy::build_layer([("rules.yaml", text)], bundle))
+}
+
 fn into_policies(mut built: LoadedBundle) -> Result<Arc<CompiledPolicies>, LoadError> {
     built.policies.take().map(Arc::new).ok_or_else(|| LoadError(Box::new(built)))
 }

@@ -169,7 +169,7 @@ pub use call::{
     Amount, AuditEntry, CallRecord, CallRecordError, Outcome, OutcomeKind, Phase, PolicyTrace, Reason,
     RecordedResult, RunShadowEffect, SessionState, ToolCall, Verdict, reason_code,
 };
-pub use engine::{Engine, EngineBuilder, LoadError, load, load_text};
+pub use engine::{Engine, EngineBuilder, LoadError, load, load_layer, load_text};
 pub use host::{
     BoxFuture, Clock, ClosureTools, HookFailure, ManualClock, Observer, SystemClock, ToolCallSpan,
     ToolCallStart, ToolError, ToolExecutor, ToolResponse,

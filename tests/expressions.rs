@@ -93,8 +93,9 @@ fn operands_of_the_wrong_type_are_errors() {
         "input.n == () || input.z == ()",
         "\"2\" in input.list",
         "2 in [2, \"2\"]",
-        "\"k\" in input.o",
-        "\"b\" in input.s",
+        "5 in input.o",
+        "1 in input.s",
+        "\"k\" in input.n",
         "1 in input",
         "input.list.index_of(\"1\") >= 0",
         "count(input.list, \"1\") == 0",
@@ -159,6 +160,45 @@ fn missing_values_are_errors() {
     assert_eq!(error.message, "the object has no key `tenant`");
 }
 
+/// What is absent can be tested and replaced; what is undecided stays so, and wins over what is absent.
+#[test]
+fn absent_values_can_be_replaced_and_undecided_ones_cannot() {
+    for text in [
+        "(input.missing ?? 3) == 3 && (input.z ?? 4) == 4 && (input.n ?? 6) == 5",
+        "(input.missing.deep ?? input.absent ?? 1) == 1",
+        "(input.list[9] ?? 0) == 0 && (at(input.list, 9) ?? 0) == 0 && (server ?? \"none\") == \"none\"",
+        "(input.missing + 1 ?? 2) == 2",
+        "([1, input.missing] ?? []) == [] && (#{a: input.missing} ?? 1) == 1",
+        "(input.items.map(|i| i.missing) ?? []) == []",
+        "((input.missing && true) ?? false) == false",
+        "exists(input.n) && exists(input.z) && !exists(input.missing) && !exists(input.o.x.y)",
+        "present(input.n) && !present(input.z) && !present(input.missing)",
+        "!exists(server) && !exists(input.list[7]) && exists(input.list[2])",
+        "is_null(input.missing?.a) && is_null(input.z?.a.b) && input.o?.k == \"v\" && is_null(input.o?.x)",
+        "is_null(input.missing?[1]) && input.list?[1] == 2 && is_null(input.list?[9])",
+        "input.items?[0].price == 5 && input.items[0]?.tags[0] == \"x\"",
+        r#""k" in input.o && !("x" in input.o) && "b" in input.s && "x" !in input.s"#,
+        "is_tool(\"pay\") && is_tool(\"p*\") && is_tool(\"/^pa/\") && !is_tool(\"refund\")",
+        "join([\"a\", to_text(1)], \"-\") == \"a-1\" && sort([2, 1]) == [1, 2] && to_number(\"1.5\") == 1.5",
+    ] {
+        assert_eq!(eval(text, example()), Ok(true), "{text}");
+    }
+    for text in [
+        "(input.s + 1 ?? 2) == 2",
+        "(input.missing + (1 + \"a\") ?? 2) == 2",
+        "([input.missing, 1 + \"a\"] ?? []) == []",
+        "((input.missing && input.n) ?? false) == false",
+        "(input.items.map(|i| if_missing(i)) ?? []) == []",
+        "(input.items.map(|i| [i.missing, 1 + \"a\"]) ?? []) == []",
+        "exists(input.s.x)",
+        "exists(1 + \"a\")",
+        "is_null(input.s?.a)",
+        "is_null(input.o?.k.x)",
+    ] {
+        assert!(eval(text, example()).is_err(), "{text}");
+    }
+}
+
 #[test]
 fn numbers_beyond_float_precision_are_compared_exactly() {
     let parse = |text: &str| callgate::json::parse(text).unwrap();
@@ -181,7 +221,7 @@ fn numbers_beyond_float_precision_are_compared_exactly() {
 #[test]
 fn rejects_invalid_expressions_with_position_and_help() {
     for (text, at, message, help) in [
-        ("true && inptu.a == 1", 8, "unknown variable `inptu`", "did you mean `input`?"),
+        ("true && inptu.a == 1", 8, "unknown name `inptu`", "did you mean `input`?"),
         (
             "input.s.starts_wiht(\"a\")",
             8,
@@ -192,16 +232,21 @@ fn rejects_invalid_expressions_with_position_and_help() {
         ("tool ==\n  to_lowr(tool)", 10, "unknown function `to_lowr`", "did you mean `to_lower(string)`?"),
         ("len(input.a, 1) == 1", 0, "takes 1 arguments, this call has 2", "len(string, array or object)"),
         ("input.a.len(1) == 1", 8, "takes 1 arguments", "len(string, array or object)"),
-        ("input.a.all(|x| y > x)", 16, "unknown variable `y`", "did you mean `x`?"),
+        ("input.a.all(|x| y > x)", 16, "unknown name `y`", "did you mean `x`?"),
         ("input.a.all(|x| foo(x))", 16, "unknown function `foo`", ""),
         ("input.a.all(true)", 12, "takes a closure", "all(array, |x| …)"),
         ("input.a.all(|x, y| x == y)", 12, "one parameter", ""),
         ("input.a.all(|input| input)", 12, "choose another name", ""),
-        ("input.list.push(1)", 11, "is available only in `around` scripts", ""),
+        ("input.list.push(1)", 11, "is available only in scripts and functions", ""),
         ("is_null(next(input))", 8, "is available only in `around` scripts", ""),
         ("tool == 'a'", 8, "is not a string", "double quotes"),
         ("tool == `a${id}`", 8, "is not supported", ""),
-        ("input?.a", 5, "`?.`", ""),
+        ("$.input.a == 1", 0, "has no `$`", "write `input.amount`"),
+        ("principal == \"ana\"", 0, "unknown name `principal`", "write `context.principal`"),
+        ("amount > 1", 0, "unknown name `amount`", "write `input.amount`"),
+        ("data.limits > 1", 0, "unknown constant `data.limits`", "under `data:`"),
+        ("is_tool(\"@sends\")", 8, "unknown group `@sends`", "under `groups:`"),
+        ("is_tool(tool)", 0, "a string literal", ""),
         ("tool.matches(id)", 13, "must be a string literal", ""),
         ("tool.matches(\"(\")", 13, "invalid regex `(`", ""),
         ("1 << 2 == 1", 2, "not an operator", ""),

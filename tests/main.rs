@@ -35,6 +35,8 @@ mod corrupted_stores;
 #[cfg(test)]
 mod coverage;
 #[cfg(test)]
+mod definitions;
+#[cfg(test)]
 mod design_examples;
 #[cfg(test)]
 mod detect;

@@ -47,7 +47,9 @@ impl GateResult {
                 let policy = subject.policy(*reference)?;
                 let PolicyKind::Require(require) = &policy.kind else { return None };
                 let message = match (&require.message, &policy.description) {
-                    (None, None) => format!("`{}` needs more: {}", subject.call.tool, describe_missing(values)),
+                    (None, None) => {
+                        format!("`{}` needs more: {}", subject.call.tool, describe_missing(values))
+                    }
                     (template, _) => policy_message(policy, template.as_ref(), redacted.view(view)),
                 };
                 (require.code.as_str(), Some(policy.id.clone()), message)

@@ -10,9 +10,7 @@ use super::limit_requests::{self, LimitRequest};
 use super::trace::{Evaluation, PhaseRecorder, PolicyHandle, PolicyRef};
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{
-    Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing,
-};
+use crate::middleware::{Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing};
 use crate::policy::{Mode, Unmatched};
 
 /// The result of gate.
@@ -203,9 +201,15 @@ impl GateResult {
     }
 
     /// Denies a call that lacks values which a policy requires, or for which that is unknown.
-    fn apply_require(&mut self, by: PolicyHandle<'_>, require: &Require, view: &CallView<'_>) -> AppliedPolicy {
+    fn apply_require(
+        &mut self,
+        by: PolicyHandle<'_>,
+        require: &Require,
+        view: &CallView<'_>,
+    ) -> AppliedPolicy {
         let missing = require.find_missing(view);
-        let applied = AppliedPolicy { verdict: Verdict::Deny, permits: false, undecided: false, problem: None };
+        let applied =
+            AppliedPolicy { verdict: Verdict::Deny, permits: false, undecided: false, problem: None };
         let (cause, applied) = match missing {
             Missing::Nothing => return AppliedPolicy { verdict: Verdict::Pass, ..applied },
             Missing::Values(values) => {
@@ -259,7 +263,8 @@ impl GateResult {
 
     /// Of two equally strict causes a decided one is kept before an undecided one, and then the first.
     fn tighten(&mut self, effect: Effect, cause: Option<DecisionCause>) {
-        let is_undecided = |cause: &Option<DecisionCause>| cause.as_ref().is_some_and(DecisionCause::is_undecided);
+        let is_undecided =
+            |cause: &Option<DecisionCause>| cause.as_ref().is_some_and(DecisionCause::is_undecided);
         let is_clearer = effect == self.effect && is_undecided(&self.cause) && !is_undecided(&cause);
         if effect > self.effect || is_clearer {
             self.effect = effect;

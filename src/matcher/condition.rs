@@ -34,7 +34,7 @@ pub(super) enum ConditionNode {
 
 /// A condition: an expression as a string, or a mapping.
 pub static CONDITION_SHAPE: Shape =
-    Shape::Either(&[Shape::String("a Rhai expression"), Shape::Record(&CONDITION_RECORD)]);
+    Shape::Either(&[Shape::Record(&CONDITION_RECORD), Shape::String("a Rhai expression")]);
 
 /// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
 pub static CONDITION_RECORD: RecordShape = RecordShape {

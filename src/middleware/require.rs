@@ -36,7 +36,11 @@ pub(super) static KIND: KindDefinition = KindDefinition {
         let nodes = node.get("values")?.items().unwrap_or_default();
         let values: Vec<Option<ValueSource>> =
             nodes.iter().map(|node| ValueSource::read(node, reader)).collect();
-        Some(PolicyKind::Require(Require { values: values.into_iter().collect::<Option<_>>()?, message, code }))
+        Some(PolicyKind::Require(Require {
+            values: values.into_iter().collect::<Option<_>>()?,
+            message,
+            code,
+        }))
     },
 };
 
@@ -46,7 +50,9 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "values",
-            Shape::NonEmptyList(&Shape::String("a JSONPath such as `$.session.facts.order`, or an expression")),
+            Shape::NonEmptyList(&Shape::String(
+                "a JSONPath such as `$.session.facts.order`, or an expression",
+            )),
             "The values, each of which must exist and not be null.",
         ),
         FieldShape::optional(

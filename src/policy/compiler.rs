@@ -114,8 +114,14 @@ pub fn rules_record() -> &'static RecordShape {
     &RULES_RECORD
 }
 
-/// Compiles all files of a bundle. Problems are reported to `diagnostics`; the bundle has every policy that could be compiled.
-pub fn compile(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
+/// Compiles all files of a bundle, or of a layer that uses the names of a bundle. Problems are reported to `diagnostics`; the result has
+/// every policy that could be compiled.
+pub fn compile(
+    files: &[LoadedFile],
+    inherited: &Names,
+    sources: &mut SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> Bundle {
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
@@ -124,7 +130,7 @@ pub fn compile(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut 
     let defaults = defaults::read(files, diagnostics);
     let reload = reload_settings::read(files, diagnostics);
     let Definitions { names, mut referenced_files } =
-        definitions::compile(files, defaults, sources, diagnostics);
+        definitions::compile(files, inherited, defaults, sources, diagnostics);
     let nodes = || {
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
     };

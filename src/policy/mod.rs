@@ -139,9 +139,22 @@ pub fn build_replacements<N: Into<String>, T: Into<String>>(
     build_loaded(source::load_texts_below(texts, sources.roots().clone()))
 }
 
+/// Compiles a layer from in-memory files. It can use the names of the bundle that it is for.
+pub fn build_layer<N: Into<String>, T: Into<String>>(
+    texts: impl IntoIterator<Item = (N, T)>,
+    bundle: &CompiledPolicies,
+) -> LoadedBundle {
+    build_with(source::load_texts(texts), bundle.names())
+}
+
 fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
+    build_with(loaded, &Names::default())
+}
+
+fn build_with(loaded: LoadedSources, inherited: &Names) -> LoadedBundle {
     let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
-    let mut bundle = regex_compiler::with_budget(|| compile(&files, &mut sources, &mut diagnostics));
+    let mut bundle =
+        regex_compiler::with_budget(|| compile(&files, inherited, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let referenced_files = std::mem::take(&mut bundle.referenced_files);
     let names = Arc::clone(&bundle.names);

@@ -1,9 +1,11 @@
 //! Evaluation order: turns a [`Bundle`] into a [`Plan`]. No other module orders policies.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use super::{Bundle, Defaults, Mode, Policy, ReloadSettings};
 use crate::json::Digest;
+use crate::script::Names;
 
 /// The policies in their evaluation order within a phase, without those that are off.
 #[derive(Debug)]
@@ -18,13 +20,15 @@ pub struct Plan {
     pub reload: ReloadSettings,
     /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
+    /// The names that the bundle defines.
+    pub names: Arc<Names>,
 }
 
 /// Sorts a bundle's policies and removes those that are off.
 pub fn order_policies(bundle: Bundle) -> Plan {
-    let Bundle { mut policies, defaults, reload, revision, .. } = bundle;
+    let Bundle { mut policies, defaults, reload, revision, names, .. } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.
     policies.sort_by_key(|policy| Reverse(policy.priority));
-    Plan { policies, disabled_ids: off, defaults, reload, revision }
+    Plan { policies, disabled_ids: off, defaults, reload, revision, names }
 }

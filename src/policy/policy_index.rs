@@ -17,6 +17,7 @@ use crate::json::JsonType;
 use crate::matcher::ScalarKey;
 use crate::middleware::PolicyKind;
 use crate::path::{ArgumentNames, Path};
+use crate::script::Names;
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
@@ -54,6 +55,7 @@ pub struct CompiledPolicies {
     defaults: Defaults,
     reload_settings: ReloadSettings,
     revision: String,
+    names: Arc<Names>,
     by_exact_name: HashMap<String, Vec<u32>>,
     patterns: RegexSet,
     /// For each pattern of the set, the indices of the policies with that pattern.
@@ -68,7 +70,7 @@ impl CompiledPolicies {
     /// Indexes a plan.
     #[doc(hidden)]
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision } = plan;
+        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision, names } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_positions: HashMap<String, usize> = HashMap::new();
@@ -121,6 +123,7 @@ impl CompiledPolicies {
             defaults,
             reload_settings,
             revision: revision.to_string(),
+            names,
             by_exact_name,
             patterns,
             by_pattern,
@@ -129,6 +132,12 @@ impl CompiledPolicies {
             run_policies,
             index_cache: IndexCache::default(),
         }
+    }
+
+    /// The names that the bundle defines, for layers that use them.
+    #[doc(hidden)]
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The policies, in evaluation order.

@@ -14,7 +14,7 @@ use super::script_hints::ScriptProblem;
 use crate::call::{ContextReads, Root};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_SCRIPT,
-    INVALID_TEMPLATE, Location, OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span,
+    INVALID_TEMPLATE, Location, OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span, UNKNOWN_NAME,
 };
 use crate::durations;
 use crate::path::{ArgumentNames, Path};
@@ -114,9 +114,10 @@ impl<'a> PolicyReader<'a> {
                 is_valid.then_some(expression)
             }
             Err(error) => {
+                let code = if error.is_unknown_name { &UNKNOWN_NAME } else { &INVALID_SCRIPT };
                 let ScriptProblem { range, message, help } =
                     ScriptProblem::from_error(text, error, "expression", example);
-                self.report_in(&INVALID_SCRIPT, node, range, message, Some(help));
+                self.report_in(code, node, range, message, Some(help));
                 None
             }
         }
@@ -339,7 +340,25 @@ impl<'a> PolicyReader<'a> {
         let Some(root) = missing else { return true };
         let text = node.as_str().unwrap_or_default();
         let range = text.find(root.name()).map_or(0..text.len(), |at| at..at + root.name().len());
-        let (message, help) = if of_run {
+        let through = self.definitions.iter().find_map(|definition| match definition {
+            DefinitionName::Let(name) => {
+                self.names.find_let(name)?.filter(|let_| let_.roots_read().contains(&root))
+            }
+            _ => None,
+        });
+        let (message, help) = if let Some(named) = through.filter(|_| !text.contains(root.name())) {
+            let (name, root) = (named.name(), root.name());
+            match of_run {
+                true => (
+                    format!("`{name}` reads `$.{root}`, a member of a call, but this policy is about a run"),
+                    "use only named values that read `$.context` and `$.session` here",
+                ),
+                false => (
+                    format!("`{name}` reads `$.{root}`, which does not exist yet where this policy acts"),
+                    "only policies that act after the tool can use it: recover, transform.output, redact, label, fact, audit",
+                ),
+            }
+        } else if of_run {
             (
                 format!("`$.{}` is a member of a call, but this policy is about a run", root.name()),
                 "use only `$.context` and `$.session` here",

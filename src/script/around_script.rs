@@ -158,7 +158,12 @@ impl AroundScript {
         if text.trim().is_empty() {
             let message = "the script is empty and would return null for every call".to_owned();
             let help = "write `next(input)` where the tool should run".to_owned();
-            return Err(ScriptCompileError { message, offset: None, help: Some(help) });
+            return Err(ScriptCompileError {
+                message,
+                offset: None,
+                help: Some(help),
+                is_unknown_name: false,
+            });
         }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = compile(text, &ast, Language::Script, names)?;

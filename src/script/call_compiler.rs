@@ -98,7 +98,7 @@ impl Compiler<'_> {
             }
         }
         let Some(function) = find_function(name) else {
-            if self.names.collects_unknown {
+            if self.names.collects_unknown || self.names.has_invalid_functions {
                 self.compile_expressions(&call.args)?;
                 return Ok(Self::new_node(position, Code::Null));
             }

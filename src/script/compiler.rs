@@ -101,7 +101,12 @@ pub(super) fn compile(
 
 impl<'a> Compiler<'a> {
     pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptCompileError {
-        ScriptCompileError { message: message.into(), offset: byte_offset(self.text, position), help: None }
+        ScriptCompileError {
+            message: message.into(),
+            offset: byte_offset(self.text, position),
+            help: None,
+            is_unknown_name: false,
+        }
     }
 
     pub(super) fn is_script(&self) -> bool {
@@ -331,16 +336,28 @@ impl<'a> Compiler<'a> {
                 .error(position, "a function cannot read the script's `input`")
                 .with_help("pass it as an argument".to_owned());
         }
+        if self.language == Language::Functions && Root::from_name(name).is_some() {
+            return self
+                .error(
+                    position,
+                    format!("a function cannot read `{name}`: it sees its parameters and `data`"),
+                )
+                .with_help(format!("pass it as an argument: `fn large({name}) {{ … }}`"));
+        }
         let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.call_member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
         let own = self.scope.iter().map(|known| known.name.as_str());
         let named = self.names.let_names().filter(|_| self.language == Language::Expression);
         let known: Vec<&str> = own.chain(members).chain(named).collect();
         let help = match closest_match(name, known.iter().copied()) {
+            _ if name == "principal" => "write `context.principal`".to_owned(),
             Some(meant) => format!("did you mean `{meant}`?"),
+            None if self.language == Language::Expression => {
+                format!("write `input.{name}` for an argument of the tool, or define `{name}` under `let:`")
+            }
             None => format!("available variables: {}", quote_all(&known)),
         };
-        self.error(position, format!("unknown variable `{name}`")).with_help(help)
+        self.error(position, format!("unknown name `{name}`")).with_help(help).as_unknown_name()
     }
 
     fn compile_chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {

@@ -38,6 +38,11 @@ impl DataSet {
         Self { constants, indexes }
     }
 
+    /// All constants.
+    pub fn constants(&self) -> &Map {
+        &self.constants
+    }
+
     /// The constant with this name.
     pub fn constant(&self, name: &str) -> Option<&Value> {
         self.constants.get(name)

@@ -63,11 +63,18 @@ pub struct ScriptCompileError {
     pub offset: Option<usize>,
     /// The fix, if known.
     pub help: Option<String>,
+    /// Whether the problem is a name that is not defined.
+    pub is_unknown_name: bool,
 }
 
 impl ScriptCompileError {
     fn with_help(mut self, help: String) -> Self {
         self.help = Some(help);
+        self
+    }
+
+    fn as_unknown_name(mut self) -> Self {
+        self.is_unknown_name = true;
         self
     }
 }

@@ -21,6 +21,8 @@ pub struct Names {
     groups: HashMap<String, Vec<NamePattern>>,
     /// The digest of each definition's content, that of the definitions it reaches included.
     digests: HashMap<DefinitionName, Digest>,
+    /// Whether the functions have an error, which has been reported.
+    pub(super) has_invalid_functions: bool,
     /// Whether unknown names are collected instead of refused.
     pub(super) collects_unknown: bool,
 }
@@ -39,6 +41,11 @@ impl Names {
     /// Sets the functions.
     pub fn set_functions(&mut self, functions: SharedFunctions) {
         self.functions = Arc::new(functions);
+    }
+
+    /// Notes that the functions have an error, so that calls of them are not reported, too.
+    pub fn set_invalid_functions(&mut self) {
+        self.has_invalid_functions = true;
     }
 
     /// Adds a group.

@@ -136,6 +136,7 @@ pub(super) fn reject_ambiguous_floats(text: &str) -> CompileResult<()> {
         let value = number.canonical_text();
         if *known.entry(float.to_bits()).or_insert_with(|| value.clone()) != value {
             return Err(ScriptCompileError {
+                is_unknown_name: false,
                 message: "two numbers are too close together to be distinguished".to_owned(),
                 offset: Some(start),
                 help: Some("write them with fewer digits, or compute one of them".to_owned()),

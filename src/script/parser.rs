@@ -51,6 +51,7 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
         message,
         offset: byte_offset(text, position),
         help: None,
+        is_unknown_name: false,
     };
     if text.len() > most {
         let message = match language {
@@ -67,6 +68,12 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
         let compile_error = at(lowercase_first(error.err_type().to_string()), error.position());
         match error.err_type() {
+            ParseErrorType::Reserved(word) if word == "$" => ScriptCompileError {
+                message: "an expression has no `$`".to_owned(),
+                ..compile_error.with_help(
+                    "write `input.amount`, or test a path: `{ path: $.input.amount, gt: 100 }`".to_owned(),
+                )
+            },
             ParseErrorType::Reserved(word) => compile_error
                 .with_help(format!("choose another name; quote it as a key of an object: `\"{word}\": …`")),
             ParseErrorType::MissingToken(token, _) if token == ";" => {

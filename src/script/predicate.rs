@@ -348,6 +348,10 @@ impl<'a> World<'a> for CallHost<'a> {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
+            None if root.is_settle_only() => {
+                let message = format!("`{}` is available only once the call has settled", root.name());
+                Err(EvalError::Absent(message))
+            }
             None => Err(EvalError::Absent(format!("the call has no `{}`", root.name()))),
         }
     }

@@ -15,9 +15,13 @@ const FILE_KEYS: [&str; 4] = ["file", "column", "key", "types"];
 
 /// Reads all constants.
 pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
-    let mut constants = Map::new();
+    let section = reader.section(&shapes::DATA);
+    if section.is_empty() {
+        return;
+    }
+    let mut constants = names.data().constants().clone();
     let mut count = 0;
-    for (name, entry) in reader.section(&shapes::DATA) {
+    for (name, entry) in section {
         let Some(value) = read_constant(entry, reader) else { continue };
         count += count_values(&value);
         if count > MAX_VALUES {

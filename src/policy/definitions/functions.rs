@@ -12,6 +12,13 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
     let files = reader.files;
     let mut nodes = files.iter().filter_map(|file| file.root.get("functions"));
     let Some(node) = nodes.next() else { return };
+    if names.functions().names().next().is_some() {
+        reader.diagnostics.push(
+            Diagnostic::new(&DUPLICATE_NAME, node.span, "the bundle defines `functions` already")
+                .with_help("a lower layer can use the functions of the bundle, and not define others"),
+        );
+        return;
+    }
     for second in nodes {
         reader.diagnostics.push(
             Diagnostic::new(&DUPLICATE_NAME, second.span, "two files of the bundle define `functions`")
@@ -43,6 +50,7 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
             let example = "write for example `fn fee(amount) { amount * 0.02 }`";
             let ScriptProblem { range, message, help } =
                 ScriptProblem::from_error(text, error, "functions", example);
+            names.set_invalid_functions();
             policy_reader.report_in(&INVALID_SCRIPT, &text_node, range, message, Some(help));
         }
     }

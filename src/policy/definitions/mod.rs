@@ -26,21 +26,25 @@ pub(super) struct Definitions {
 /// What reading a definition needs, and where it reports problems.
 struct DefinitionReader<'a> {
     files: &'a [LoadedFile],
+    inherited: &'a Names,
     defaults: Defaults,
     sources: &'a mut SourceMap,
     diagnostics: &'a mut Diagnostics,
     referenced_files: Vec<PathBuf>,
 }
 
-/// Reads the definitions of all files. Problems are reported; a name whose definition has an error is known all the same.
+/// Reads the definitions of all files, in addition to those of a bundle that they may use and not redefine. Problems are reported; a
+/// name whose definition has an error is known all the same.
 pub(super) fn compile(
     files: &[LoadedFile],
+    inherited: &Names,
     defaults: Defaults,
     sources: &mut SourceMap,
     diagnostics: &mut Diagnostics,
 ) -> Definitions {
-    let mut reader = DefinitionReader { files, defaults, sources, diagnostics, referenced_files: Vec::new() };
-    let mut names = Names::default();
+    let mut reader =
+        DefinitionReader { files, inherited, defaults, sources, diagnostics, referenced_files: Vec::new() };
+    let mut names = inherited.clone();
     groups::read(&mut reader, &mut names);
     data::read(&mut reader, &mut names);
     functions::read(&mut reader, &mut names);

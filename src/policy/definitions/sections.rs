@@ -41,7 +41,7 @@ impl<'a> DefinitionReader<'a> {
             }
         }
         found.extend(own);
-        found.retain(|_, entry| self.check_name(key, entry));
+        found.retain(|_, entry| self.check_name(key, entry) && self.check_inherited(section, entry));
         found
     }
 
@@ -60,6 +60,24 @@ impl<'a> DefinitionReader<'a> {
                 .with_label(first.key_span, "first defined here")
                 .with_help(format!("{why}; rename or remove one of them")),
         );
+    }
+
+    /// Whether the bundle that a layer belongs to does not define a name; reports it otherwise.
+    fn check_inherited(&mut self, section: &FieldShape, entry: &MappingEntry) -> bool {
+        let name = entry.key.as_str();
+        let is_known = match section.name {
+            key if key == GROUPS.name => self.inherited.group(name).is_some(),
+            key if key == DATA.name => self.inherited.data().constant(name).is_some(),
+            _ => self.inherited.find_let(name).is_some(),
+        };
+        if is_known {
+            let message = format!("the bundle defines `{name}` under `{}` already", section.name);
+            self.diagnostics.push(
+                Diagnostic::new(&DUPLICATE_NAME, entry.key_span, message)
+                    .with_help("a lower layer can add names, and not change those of the bundle: rename it"),
+            );
+        }
+        !is_known
     }
 
     /// Whether a name can be defined; reports it otherwise.

@@ -138,10 +138,12 @@ fn less_strict_settings(
         PolicyKind::Deny(_) | PolicyKind::Halt(_) if !around.messages_matter => {
             compare.changed_members(&["message", "code"], |_| true)
         }
-        PolicyKind::Require(_) => compare.changed_members(&["values", "message", "code"], |member| match member {
-            "values" => compare.is_superset("values"),
-            _ => !around.messages_matter,
-        }),
+        PolicyKind::Require(_) => {
+            compare.changed_members(&["values", "message", "code"], |member| match member {
+                "values" => compare.is_superset("values"),
+                _ => !around.messages_matter,
+            })
+        }
         PolicyKind::RateLimit(_) | PolicyKind::Concurrency(_) => {
             compare.changed_members(&["limit", "burst", "max", "message"], |member| match member {
                 "message" => !around.messages_matter,

@@ -1,0 +1,211 @@
+//! Names that a bundle defines: which definition counts, data files, layers, and what their changes mean for a reload.
+
+use std::fs;
+use std::path::PathBuf;
+
+use callgate::json::json;
+use callgate::policy::{self, LoadedBundle, find_widenings};
+use callgate::{Engine, load_layer, load_text};
+use tempfile::TempDir;
+
+use crate::fixtures::{Tool, call, kind_and_code, noon, run};
+
+fn messages(built: &LoadedBundle) -> Vec<String> {
+    built.diagnostics.iter().map(|problem| format!("{} {}", problem.code.id, problem.message)).collect()
+}
+
+/// A directory with these files.
+fn directory(files: &[(&str, &str)]) -> (TempDir, Vec<PathBuf>) {
+    let directory = TempDir::new().unwrap();
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let paths = vec![directory.path().to_owned()];
+    (directory, paths)
+}
+
+/// The code of the outcome of one call.
+fn code(built: LoadedBundle, tool: &str, input: callgate::json::Value) -> String {
+    let problems = messages(&built);
+    let policies = built.policies.unwrap_or_else(|| panic!("{problems:?}"));
+    let clock = noon();
+    let engine = Engine::builder(policies.into()).clock(clock.clone()).build();
+    let tool_double = Tool::counting(&clock);
+    let outcomes = run(&clock, &mut engine.session(), &tool_double, &[call(tool, input)]);
+    kind_and_code(&outcomes[0]).1.to_owned()
+}
+
+const SHIPPED: &str = "
+defaults:
+  groups: { paying: [pay] }
+  data: { never_above: 50 }
+  let: { amount: input.amount }
+policies:
+  - { id: never, match: { tool: \"@paying\", where: amount > data.never_above }, deny: { code: never } }
+";
+
+#[test]
+fn another_file_replaces_a_default_whole() {
+    let adapted =
+        "groups: { paying: [\"send_*\"] }\ndata: { never_above: 5 }\nlet: { amount: input.total }\n";
+    let built = policy::build_texts([("a.yaml", SHIPPED), ("b.yaml", adapted)]);
+    assert_eq!(code(built, "send_money", json!({"total": 6})), "never");
+    let built = policy::build_texts([("a.yaml", SHIPPED), ("b.yaml", adapted)]);
+    assert_eq!(code(built, "pay", json!({"amount": 60})), "unmatched");
+    let built = policy::build_texts([("a.yaml", SHIPPED)]);
+    assert_eq!(code(built, "pay", json!({"amount": 60})), "never");
+    // The order of the files makes no difference.
+    let built = policy::build_texts([("0.yaml", adapted), ("a.yaml", SHIPPED)]);
+    assert_eq!(code(built, "send_money", json!({"total": 6})), "never");
+}
+
+#[test]
+fn two_definitions_of_a_name_are_an_error() {
+    for (a, b) in [
+        ("data: { x: 1 }\n", "data: { x: 2 }\n"),
+        ("data: { x: 1 }\n", "data: { x: 1 }\n"),
+        ("defaults: { data: { x: 1 } }\n", "defaults: { data: { x: 2 } }\npolicies: []\n"),
+        ("groups: { x: [a] }\n", "groups: { x: [b] }\n"),
+        ("let: { x: input.a }\n", "let: { x: input.b }\n"),
+        ("functions: \"fn a() { 1 }\"\n", "functions: \"fn b() { 1 }\"\n"),
+    ] {
+        let built = policy::build_texts([("a.yaml", format!("{a}policies: []\n")), ("b.yaml", b.to_owned())]);
+        let found = messages(&built);
+        assert!(found.iter().any(|found| found.starts_with("CG405")), "{a}{b}: {found:?}");
+    }
+    let same = "defaults: { data: { x: 1 } }\npolicies: []\n";
+    assert_eq!(messages(&policy::build_texts([("a.yaml", same), ("b.yaml", same)])), Vec::<String>::new());
+}
+
+#[test]
+fn constants_are_read_from_files() {
+    let (_directory, paths) = directory(&[
+        (
+            "rules.yaml",
+            "data:\n  blocked: { file: blocked.csv, column: iban }\n  rates: { file: rates.csv, key: code, types: { rate: number, open: boolean } }\n  \
+             names: { file: names.json }\npolicies:\n  \
+             - { id: blocked, match: { tool: pay, where: input.iban in data.blocked }, deny: { code: blocked } }\n  \
+             - { id: rate, match: { tool: rate, where: 'data.rates[input.code].rate > 0.1 && data.rates[input.code].open' }, deny: { code: rate } }\n  \
+             - { id: name, match: { tool: name, where: { expr: input.name, in: { expr: data.names.list } } }, deny: { code: name } }\n",
+        ),
+        ("blocked.csv", "iban,why\nDE01,fraud\n\"DE,02\",\"a \"\"b\"\"\"\n"),
+        ("rates.csv", "code,rate,open\nA,0.1,true\nB,0.10000000000000000001,true\nC,5,false\n"),
+        ("names.json", "{\"list\": [\"ana\", \"bob\"]}"),
+    ]);
+    for (tool, input, wanted) in [
+        ("pay", json!({"iban": "DE01"}), "blocked"),
+        ("pay", json!({"iban": "DE,02"}), "blocked"),
+        ("pay", json!({"iban": "DE03"}), "unmatched"),
+        ("rate", json!({"code": "A"}), "unmatched"),
+        ("rate", json!({"code": "B"}), "rate"),
+        ("rate", json!({"code": "C"}), "unmatched"),
+        ("rate", json!({"code": "D"}), "undecided"),
+        ("name", json!({"name": "bob"}), "name"),
+        ("name", json!({"name": "eve"}), "unmatched"),
+    ] {
+        assert_eq!(code(policy::build(&paths), tool, input.clone()), wanted, "{tool} {input}");
+    }
+}
+
+#[test]
+fn invalid_data_files_are_errors_with_the_reason() {
+    let rules = |options: &str| format!("data:\n  x: {{ {options} }}\npolicies: []\n");
+    for (options, file, text, problem) in [
+        ("file: x.csv", "x.csv", "a,b\n1,2\n", "needs either `column`"),
+        ("file: x.csv, column: c", "x.csv", "a,b\n1,2\n", "no column `c`: it has a, b"),
+        ("file: x.csv, column: a", "x.csv", "a,b\n1\n", "record"),
+        ("file: x.csv, column: a", "x.csv", "a,a\n1,2\n", "the column `a` twice"),
+        ("file: x.csv, key: a", "x.csv", "a,b\n1,2\n1,3\n", "two rows have the key `1`"),
+        (
+            "file: x.csv, key: a, types: { b: number }",
+            "x.csv",
+            "a,b\n1,2\n2,x\n",
+            "line 3: `x` is not a number",
+        ),
+        ("file: x.csv, key: a, types: { b: date }", "x.csv", "a,b\n1,2\n", "one of string, number, boolean"),
+        ("file: x.json", "x.json", "{\"a\": }", "invalid JSON in `x.json`"),
+        ("file: x.json, column: a", "x.json", "[]", "are for CSV files"),
+        ("file: y.json", "x.json", "[]", "y.json"),
+    ] {
+        let (_directory, paths) = directory(&[("rules.yaml", &rules(options)), (file, text)]);
+        let built = policy::build(&paths);
+        let found = messages(&built);
+        assert!(found.len() == 1 && found[0].contains(problem), "{options}: {found:?}");
+        assert!(built.policies.is_none(), "{options}");
+    }
+}
+
+#[test]
+fn a_layer_sees_the_names_of_the_bundle_and_redefines_none() {
+    let bundle = load_text(&format!("functions: \"fn twice(x) {{ x * 2 }}\"\n{SHIPPED}")).unwrap();
+    let layer = "let: { doubled: twice(amount) }\npolicies:\n  - { id: layer, match: { tool: \"@paying\", where: doubled > data.never_above }, deny: { code: layer } }\n";
+    let clock = noon();
+    let layer = load_layer(layer, &bundle).unwrap();
+    let engine = Engine::builder(bundle.clone()).clock(clock.clone()).build();
+    let tool = Tool::counting(&clock);
+    let calls = [call("pay", json!({"amount": 26})), call("pay", json!({"amount": 25}))];
+    let outcomes = run(&clock, &mut engine.session().with_layer(layer), &tool, &calls);
+    assert_eq!(kind_and_code(&outcomes[0]), ("denied", "layer"));
+    assert_eq!(kind_and_code(&outcomes[1]), ("executed", "unmatched"));
+    for redefinition in [
+        "data: { never_above: 5000 }",
+        "groups: { paying: [] }",
+        "let: { amount: \"0\" }",
+        "functions: \"fn other() { 1 }\"",
+    ] {
+        let error = load_layer(redefinition, &bundle).unwrap_err().to_string();
+        assert!(error.contains("CG405"), "{redefinition}: {error}");
+    }
+}
+
+/// A changed definition changes what policies that name it mean, and no others.
+#[test]
+fn a_changed_definition_counts_as_a_change_of_the_policies_that_reach_it() {
+    let rules = |limit: &str, group: &str, text: &str| {
+        let rules = format!(
+            "groups: {{ paying: {group} }}\ndata: {{ limit: {limit} }}\nfunctions: \"fn fee(x) {{ {text} }}\"\nlet:\n  total: input.amount + fee(input.amount)\n  \
+             large: total > data.limit\npolicies:\n  - {{ id: large, match: {{ tool: pay, where: large }}, deny: {{}} }}\n  \
+             - {{ id: group, match: \"@paying\", approval: {{}} }}\n  - {{ id: other, match: x, deny: {{}} }}\n"
+        );
+        load_text(&rules).unwrap()
+    };
+    let before = rules("100", "[pay]", "x");
+    let digests = |policies: &callgate::CompiledPolicies| -> Vec<(String, String)> {
+        policies
+            .policies()
+            .iter()
+            .map(|policy| (policy.id.clone(), policy.behaviour_digest.to_string()))
+            .collect()
+    };
+    for (after, changed) in [
+        (rules("100", "[pay]", "x"), vec![]),
+        (rules("101", "[pay]", "x"), vec!["large"]),
+        (rules("100", "[pay]", "x * 1"), vec!["large"]),
+        (rules("100", "[pay, send]", "x"), vec!["group"]),
+    ] {
+        let (old, new) = (digests(&before), digests(&after));
+        let found: Vec<&str> =
+            old.iter().zip(&new).filter(|(a, b)| a.1 != b.1).map(|(a, _)| a.0.as_str()).collect();
+        assert_eq!(found, changed);
+        assert_eq!(before.revision() == after.revision(), changed.is_empty());
+        let widened: Vec<String> =
+            find_widenings(&before, &after).into_iter().filter_map(|widening| widening.policy).collect();
+        assert_eq!(widened, changed, "a change that may allow more is reported");
+    }
+}
+
+/// Named values that use each other in the longest row, each nested as deep as an expression can be, fit the stack of a thread.
+#[test]
+fn the_deepest_named_values_are_evaluated_in_a_small_stack() {
+    let nest = |inner: &str| format!("{}{inner}{}", "(".repeat(20), " + 1)".repeat(20));
+    let mut rules = String::from("let:\n  l0: input.n\n");
+    for level in 1..64 {
+        rules.push_str(&format!("  l{level}: {}\n", nest(&format!("l{}", level - 1))));
+    }
+    rules
+        .push_str("policies:\n  - { id: p, match: { tool: t, where: l63 == 1261 }, deny: { code: deep } }\n");
+    let built = policy::build_texts([("rules.yaml", rules)]);
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let found = thread.spawn(move || code(built, "t", json!({"n": 1}))).unwrap().join().unwrap();
+    assert_eq!(found, "deep");
+}
