@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector};
-use super::pattern::RegexPattern;
+use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector};
 use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
 use crate::safe_text::fold_name;
