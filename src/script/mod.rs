@@ -17,22 +17,19 @@ mod reference_text;
 mod program;
 mod parser;
 mod dependencies;
-mod number_literal;
 mod compiler;
-mod call_compiler;
-mod statement_compiler;
 mod assignment;
 mod error_object;
 mod interpreter;
 mod loop_interpreter;
 mod predicate;
+mod script_call;
 mod journal;
+mod replay_result;
 mod replay_host;
 mod around_script;
 
-pub use around_script::{
-    AroundScript, MAX_SCRIPT, ReplayResult, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError,
-};
+pub use around_script::{AroundScript, MAX_SCRIPT, SCRIPT_LIMITS};
 pub use effect::{Answer, ScriptEffect};
 pub use exported_value::ExportedValue;
 pub use fuel::ScriptLimits;
@@ -40,6 +37,8 @@ pub use function_table::{FUNCTIONS, ScriptFunction};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
 pub use predicate::{Expression, ExpressionError, Predicate};
 pub use reference_text::{NUMBERS, STATEMENTS, VARIABLES};
+pub use replay_result::{ReplayResult, ScriptException, ScriptRunError};
+pub use script_call::ScriptCall;
 
 /// A compile error of an expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::around_script::{CallSnapshot, ReplayResult, ScriptException, ScriptRunError};
 use super::effect::{Answer, ScriptEffect, parse_duration};
 use super::error_object::error_object;
 use super::exported_value::ExportedValue;
@@ -12,6 +11,8 @@ use super::interpreter::{EffectError, World};
 use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
 use super::predicate::EMPTY;
 use super::program::{ReadOnlyVariable, SourcePosition};
+use super::replay_result::{ReplayResult, ScriptException, ScriptRunError};
+use super::script_call::CallSnapshot;
 use super::value::{ScriptValue, ValueKind};
 use crate::call::Root;
 use crate::json::Value;
