@@ -1,10 +1,11 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
-use super::field_test::{self, FieldTest};
+use super::condition_shape::CONDITION_RECORD;
+use super::field_test::FieldTest;
 use super::truth::Truth;
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
-use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, ScriptProblem, Shape, head_span};
+use crate::rules_schema::{PolicyReader, ScriptProblem, head_span};
 use crate::script::Predicate;
 use crate::source::YamlNode;
 
@@ -37,54 +38,6 @@ pub(super) struct Expr {
     pub(super) text: String,
     pub(super) predicate: Predicate,
 }
-
-/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
-pub static CONDITION_RECORD: RecordShape = RecordShape {
-    name: "condition",
-    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
-    fields: &[
-        FieldShape::optional(
-            "all",
-            Shape::NonEmptyList(&Shape::Record(&CONDITION_RECORD)),
-            "All of these conditions hold.",
-        ),
-        FieldShape::optional(
-            "any",
-            Shape::NonEmptyList(&Shape::Record(&CONDITION_RECORD)),
-            "At least one of these conditions holds.",
-        ),
-        FieldShape::optional("not", Shape::Record(&CONDITION_RECORD), "This condition does not hold."),
-        FieldShape::optional(
-            "expr",
-            Shape::String("a Rhai expression"),
-            "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
-             that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
-             is undecided and fails closed: restricting policies apply, permitting ones do not.",
-        ),
-        field_test::PATH,
-        field_test::EQ,
-        field_test::NE,
-        field_test::GT,
-        field_test::GTE,
-        field_test::LT,
-        field_test::LTE,
-        field_test::IN,
-        field_test::NOT_IN,
-        field_test::CONTAINS,
-        field_test::STARTS_WITH,
-        field_test::ENDS_WITH,
-        field_test::MATCHES,
-        field_test::EXISTS,
-        field_test::TYPE,
-        field_test::LENGTH,
-        field_test::INSIDE,
-        field_test::BASE,
-        field_test::HOST,
-        field_test::DOMAIN,
-        field_test::EACH,
-        field_test::ABSENT,
-    ],
-};
 
 const FORM_KEYS: [&str; 5] = ["path", "all", "any", "not", "expr"];
 

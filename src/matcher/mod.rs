@@ -2,6 +2,7 @@
 
 mod comparison;
 mod condition;
+mod condition_shape;
 mod mail_domain;
 mod examination;
 mod examination_result;
@@ -15,7 +16,8 @@ mod field_test;
 mod truth;
 mod undecided;
 
-pub use condition::{CONDITION_RECORD, Condition};
+pub use condition::Condition;
+pub use condition_shape::CONDITION_RECORD;
 pub use examination_result::{
     ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
     ExaminedTest, ExaminedValue, TestedValues,
