@@ -1,29 +1,26 @@
-//! Binary encoding of limits, for persistent stores: numbers as varints (LEB128).
+//! Writes and reads the numbers of limits as varints (LEB128).
 
 use std::time::Duration;
 
-use super::gcra::Gcra;
-use super::resettable_count::ResettableCount;
-use super::sliding_window::SlidingLog;
-use super::{LimitUsage, Micros};
+use super::Micros;
 use crate::host::{Allowance, Amount};
-
-/// The version of the encoding. Other versions are not read.
-const FORMAT: u8 = 1;
 
 /// Whether a time or duration is in the valid range, in which the sum of two never overflows.
 pub fn is_in_range(micros: Micros) -> bool {
     micros.unsigned_abs() <= 1 << 61
 }
 
-/// Writes numbers one after the other.
-#[derive(Default)]
+/// Writes numbers one after the other, after a byte that names the format.
 pub struct LimitEncoder(Vec<u8>);
 
 /// Reads what a [`LimitEncoder`] wrote. Its methods return `None` if there is no such number.
 pub struct LimitDecoder<'a>(&'a [u8]);
 
 impl LimitEncoder {
+    pub fn new(format: u8) -> Self {
+        Self(vec![format])
+    }
+
     pub fn number(&mut self, number: impl Into<u128>) {
         let mut rest: u128 = number.into();
         loop {
@@ -42,7 +39,11 @@ impl LimitEncoder {
         self.number((time.unsigned_abs() << 1) | u64::from(time < 0));
     }
 
-    fn allowance(&mut self, allowance: &Allowance) {
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub fn allowance(&mut self, allowance: &Allowance) {
         match allowance {
             Allowance::Gcra { limit, per, burst } => {
                 self.number(0_u8);
@@ -67,7 +68,11 @@ impl LimitEncoder {
     }
 }
 
-impl LimitDecoder<'_> {
+impl<'a> LimitDecoder<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     pub fn number<T: TryFrom<u128>>(&mut self) -> Option<T> {
         let mut number = 0_u128;
         for shift in (0..u128::BITS).step_by(7) {
@@ -106,7 +111,7 @@ impl LimitDecoder<'_> {
         Some(Duration::new(u64::try_from(nanos / SECOND).ok()?, u32::try_from(nanos % SECOND).ok()?))
     }
 
-    fn allowance(&mut self) -> Option<Allowance> {
+    pub fn allowance(&mut self) -> Option<Allowance> {
         Some(match self.number::<u8>()? {
             0 => Allowance::Gcra { limit: self.amount()?, per: self.span()?, burst: self.amount()? },
             1 => Allowance::FixedWindow { limit: self.amount()?, per: self.span()? },
@@ -116,33 +121,4 @@ impl LimitDecoder<'_> {
             _ => return None,
         })
     }
-}
-
-/// Encodes a limit with the allowance of its latest acquisition.
-pub fn encode(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
-    let mut writer = LimitEncoder(vec![FORMAT]);
-    writer.allowance(allowance);
-    match spent {
-        LimitUsage::Gcra(gcra) => gcra.write(&mut writer),
-        LimitUsage::FixedWindow(count) | LimitUsage::Total(count) => count.write(&mut writer),
-        LimitUsage::SlidingWindow(sliding) => sliding.write(&mut writer),
-        LimitUsage::Slots(held) => writer.number(*held),
-    }
-    writer.0
-}
-
-/// Decodes what [`write`] wrote. Returns `None` for anything else: treating it as an unused limit would admit what the
-/// limit forbids.
-pub fn decode(bytes: &[u8]) -> Option<(LimitUsage, Allowance)> {
-    let (&FORMAT, rest) = bytes.split_first()? else { return None };
-    let mut reader = LimitDecoder(rest);
-    let allowance = reader.allowance()?;
-    let spent = match allowance {
-        Allowance::Gcra { .. } => LimitUsage::Gcra(Gcra::read(&mut reader)?),
-        Allowance::FixedWindow { .. } => LimitUsage::FixedWindow(ResettableCount::read(&mut reader)?),
-        Allowance::SlidingWindow { .. } => LimitUsage::SlidingWindow(SlidingLog::read(&mut reader)?),
-        Allowance::Total { .. } => LimitUsage::Total(ResettableCount::read(&mut reader)?),
-        Allowance::Slots { .. } => LimitUsage::Slots(reader.number()?),
-    };
-    reader.is_at_end().then_some((spent, allowance))
 }
