@@ -87,10 +87,7 @@ impl<'k> Kernel<'k> {
     /// Fails closed: whatever goes wrong, a panic included, denies; so does a call for which the policies need
     /// more than [`DECISION_UNITS`](crate::work_limit::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        let mut meter = WorkMeter::for_decision();
-        let mut decision = meter.run(|| self.decide_holding(call, session, HeldResources::default()));
-        decision.work = meter.decision_units_used();
-        decision
+        self.decide_holding(call, session, HeldResources::default())
     }
 
     /// The same for a call that holds acquired limits or approvals already.
@@ -100,17 +97,9 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: HeldResources<'_>,
     ) -> Decision<'c> {
-        let decision = WorkMeter::for_decision().run_nested(|| {
-            let decision = guarded(call, || self.decide_unguarded(call, session, held));
-            // A policy that was not evaluated any more could have stopped the call.
-            match work_limit::is_exceeded() && decision.effect() < Effect::Halt {
-                true => {
-                    let why = work_limit::WorkLimitError.to_string();
-                    Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why)
-                }
-                false => decision,
-            }
-        });
+        let mut meter = WorkMeter::for_decision();
+        let mut decision = guarded(call, || meter.run_nested(|| self.decide_unguarded(call, session, held)));
+        decision.work = meter.decision_units_used();
         notify(self.listener, &Event::Decided(&decision));
         decision
     }
@@ -137,6 +126,11 @@ impl<'k> Kernel<'k> {
             false => SmallVec::new(),
         };
         let reason = gate.cause.as_ref().and_then(|cause| gate.describe(cause, &subject, view));
+        // A policy that was not evaluated any more could have stopped the call.
+        if work_limit::is_exceeded() && gate.effect < Effect::Halt {
+            let why = work_limit::WorkLimitError.to_string();
+            return Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why);
+        }
         let GateResult { effect, permitted_by, approved, approvals, unmatched, answer, limits, .. } = gate;
         Decision {
             effect,

@@ -36,7 +36,7 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
-        let meter = WorkMeter::after_decision(decision.work);
+        let mut meter = WorkMeter::after_decision(decision.work);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
         catch_unwind(AssertUnwindSafe(|| {
             meter.run_nested(|| self.refuse_unguarded(decision, approval_id, records, session, started))
@@ -89,7 +89,7 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let call = decision.call.clone();
-        let meter = WorkMeter::after_decision(decision.work);
+        let mut meter = WorkMeter::after_decision(decision.work);
         let settle = || meter.run_nested(|| self.settle_unguarded(decision, execution, session, started));
         catch_unwind(AssertUnwindSafe(settle)).unwrap_or_else(|_| {
             let message = "the call ran, but its result is withheld: Callgate failed to settle the call";
