@@ -4,16 +4,21 @@ use std::time::Instant;
 
 use super::admission::{self, AcquiredLimits};
 use super::approval_verification::ApprovalMessages;
-use super::other_runner::OtherRunner;
-use super::refusals::{unavailable_ledger, unfinished};
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{Amount, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{StoreError, ToolExecutor, catch_panic};
-use crate::kernel::{Decision, Effect, Event, HeldResources, Kernel, notify};
+use crate::kernel::{CallResponse, Decision, Effect, Event, HeldResources, Kernel, notify};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
+
+mod other_runner;
+mod refusals;
+
+pub(super) use self::other_runner::OtherRunner;
+pub(super) use self::refusals::unavailable_ledger;
+pub(crate) use self::refusals::unfinished;
 
 /// Runs the calls of one session, one after the other.
 pub(crate) struct CallRunner<'r, E> {
@@ -231,7 +236,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 }
                 Ok(outcome)
             }
-            Effect::Answer => match decision.own_answer() {
+            Effect::Answer => match CallResponse::from_decision(&decision) {
                 Some(response) => {
                     let execution = Ok(response).into();
                     Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))

@@ -2,8 +2,8 @@
 
 use super::decision_reason::question as approval_question;
 use super::outcome_builder::OutcomeBuilder;
+use super::policy_reference::PolicyRef;
 use super::redacted_call::RedactedCall;
-use super::trace::PolicyRef;
 use super::{CallScope, Decision, Kernel};
 use crate::call::{ApprovalRequest, CallView, CardLabels};
 use crate::middleware::{CardTemplates, PolicyKind};

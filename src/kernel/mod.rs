@@ -20,24 +20,26 @@ pub(crate) mod run_policies;
 mod session_use;
 mod settle;
 mod stream_policies;
+mod phase_recorder;
+mod policy_reference;
 mod trace;
 mod wrapper_selection;
 
 pub(crate) use approval_requirements::HeldResources;
-pub(crate) use decision::ExtraApproval;
 pub use decision::{Decision, Effect};
+pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
 pub use events::{
     Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
     SkipReason,
 };
 pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
-pub(crate) use limit_requests::{LimitRequest, effect as evaluate_effect, is_used_up, measure};
+pub(crate) use limit_requests::{effect as evaluate_effect, is_used_up, measure};
+pub use policy_reference::Layers;
+pub(crate) use policy_reference::{PolicyHandle, PolicyRef};
 pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
-pub use trace::Layers;
-pub(crate) use trace::{PolicyHandle, PolicyRef, Trace};
-pub(crate) use wrapper_selection::Wrapper;
+pub(crate) use trace::Trace;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -57,8 +59,8 @@ use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use gate::GateResult;
 use normalise::Normalised;
+use phase_recorder::PhaseRecorder;
 use redacted_call::{RedactedCall, RedactedParts};
-use trace::PhaseRecorder;
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]

@@ -8,8 +8,10 @@ use super::events::{MatchStatus, SkipReason};
 use super::execution_result::{
     Broken, CallResponse, Execution, Records, Source, answered_by_others, answered_by_policy, cached,
 };
+use super::phase_recorder::{Evaluation, PhaseRecorder};
+use super::policy_reference::{PolicyHandle, PolicyRef};
 use super::redacted_call::{RedactedCall, WITHHELD};
-use super::trace::{Evaluation, PhaseRecorder, PolicyHandle, PolicyRef, Trace};
+use super::trace::Trace;
 use super::{CallScope, Decision, Kernel};
 use crate::call::{
     AuditEntry, CallView, Masks, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall, Verdict,

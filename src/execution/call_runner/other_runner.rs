@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{CallAttempt, CallRunner};
+use super::CallRunner;
 use crate::approval::{CallStage, LedgerEntry};
 use crate::call::Outcome;
+use crate::execution::CallAttempt;
 use crate::host::ToolExecutor;
 
 /// How long another runner is waited for.
@@ -13,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The end of a call that another runner has claimed.
-pub(super) enum OtherRunner {
+pub(in crate::execution) enum OtherRunner {
     Ended(Box<Outcome>),
     /// It never ended there, and its tool may run twice: the claim is this runner's now.
     Abandoned(Box<LedgerEntry>),
@@ -23,7 +24,7 @@ pub(super) enum OtherRunner {
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// Waits for the outcome of a call that another runner has claimed. An idempotent call that it abandoned is claimed again.
-    pub(super) async fn wait_for_other_runner(
+    pub(in crate::execution) async fn wait_for_other_runner(
         &mut self,
         attempt: &CallAttempt<'_>,
         mut entry: LedgerEntry,
