@@ -1,8 +1,8 @@
 //! The approval request of a suspended call: one request for all approvals that it needs, redacted.
 
 use super::decision_reason::question as approval_question;
-use super::outcome_builder::OutcomeBuilder;
 use super::redacted_call::RedactedCall;
+use super::settle::OutcomeBuilder;
 use super::trace::PolicyRef;
 use super::{CallScope, Decision, Kernel};
 use crate::call::{ApprovalRequest, CallView, CardLabels};
