@@ -46,20 +46,6 @@ pub(crate) enum LedgerLookup {
 }
 
 impl<'r, E: ToolExecutor> CallRunner<'r, E> {
-    /// Runs one call that is in no round. `stored`: whether the store returned the session's state.
-    pub(crate) async fn run_call(
-        &mut self,
-        call: ToolCall,
-        occurrence: String,
-        stored: &Result<(), StoreError>,
-        started: Instant,
-    ) -> Outcome {
-        let prepared = self.prepare(call, occurrence, stored).await;
-        let decision = self.decide(&prepared);
-        let outcome = self.run_prepared(&prepared, decision, started).await;
-        self.report(outcome)
-    }
-
     /// Looks a call up in the ledger, and has hooks see it if it is new.
     pub(crate) async fn prepare(
         &mut self,
@@ -71,14 +57,14 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             true => self.look_up(&call, occurrence, stored).await,
             false => LedgerLookup::New(self.context.call_key(occurrence)),
         };
-        let hooked = match lookup {
-            LedgerLookup::New(_) => {
-                let mut hooked = self.run_before_hooks(call).await;
-                self.refuse_unoffered(&mut hooked);
-                hooked
-            }
-            _ => HookedCall::untouched(call),
+        let is_new = matches!(lookup, LedgerLookup::New(_));
+        let mut hooked = match is_new && !self.context.hooks.all.is_empty() {
+            true => self.run_before_hooks(call).await,
+            false => HookedCall::untouched(call),
         };
+        if is_new && self.context.session.offered.is_some() {
+            self.refuse_unoffered(&mut hooked);
+        }
         PreparedCall { hooked, lookup }
     }
 
@@ -152,21 +138,6 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 let messages = ApprovalMessages::default();
                 Box::pin(self.resume_call(&hooked.call, key, messages, started)).await.outcome
             }
-        }
-    }
-
-    /// The outcome of a new call that could not be claimed.
-    async fn run_unclaimed(&mut self, attempt: &CallAttempt<'_>, error: ClaimError) -> Outcome {
-        match error {
-            ClaimError::Lost(entry) => match self.wait_for_other_runner(attempt, *entry).await {
-                OtherRunner::Ended(outcome) => *outcome,
-                OtherRunner::Abandoned(entry) => {
-                    let (call, key) = (attempt.requested(), &attempt.key);
-                    self.run_abandoned(call, key, *entry, attempt.started).await
-                }
-                OtherRunner::Unknown(message) => self.indeterminate(attempt, unfinished(message)),
-            },
-            ClaimError::Ledger(error) => self.deny(attempt, Effect::Deny, unavailable_ledger(&error)).await,
         }
     }
 

@@ -14,7 +14,6 @@ mod execution_result;
 mod gate;
 mod limit_requests;
 mod normalise;
-mod outcome_builder;
 mod redacted_call;
 pub(crate) mod run_policies;
 mod session_use;

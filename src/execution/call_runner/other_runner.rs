@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use super::CallRunner;
+use super::refusals::{unavailable_ledger, unfinished};
 use crate::approval::{CallStage, LedgerEntry};
 use crate::call::Outcome;
-use crate::execution::CallAttempt;
+use crate::execution::{CallAttempt, ClaimError};
 use crate::host::ToolExecutor;
+use crate::kernel::Effect;
 
 /// How long another runner is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -23,6 +25,21 @@ pub(in crate::execution) enum OtherRunner {
 }
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// The outcome of a new call that could not be claimed.
+    pub(super) async fn run_unclaimed(&mut self, attempt: &CallAttempt<'_>, error: ClaimError) -> Outcome {
+        match error {
+            ClaimError::Lost(entry) => match self.wait_for_other_runner(attempt, *entry).await {
+                OtherRunner::Ended(outcome) => *outcome,
+                OtherRunner::Abandoned(entry) => {
+                    let (call, key) = (attempt.requested(), &attempt.key);
+                    self.run_abandoned(call, key, *entry, attempt.started).await
+                }
+                OtherRunner::Unknown(message) => self.indeterminate(attempt, unfinished(message)),
+            },
+            ClaimError::Ledger(error) => self.deny(attempt, Effect::Deny, unavailable_ledger(&error)).await,
+        }
+    }
+
     /// Waits for the outcome of a call that another runner has claimed. An idempotent call that it abandoned is claimed again.
     pub(in crate::execution) async fn wait_for_other_runner(
         &mut self,
