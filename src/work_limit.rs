@@ -91,7 +91,7 @@ impl WorkMeter {
     }
 
     /// Runs a function that spends units of the call on this thread, or of this meter if there is none.
-    pub(crate) fn run_nested<T>(mut self, evaluate: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_nested<T>(&mut self, evaluate: impl FnOnce() -> T) -> T {
         match UNITS_LEFT.get() {
             Some(_) => evaluate(),
             None => self.run(evaluate),
@@ -138,6 +138,15 @@ mod tests {
             assert_eq!((spend(0), is_exceeded()), (Err(WorkLimitError), true));
         });
         assert_eq!(meter.units_left, 0);
+    }
+
+    #[test]
+    fn nested_work_is_spent_from_the_meter_of_the_call() {
+        let (mut call, mut decision) = (WorkMeter { units_left: 10 }, WorkMeter::for_decision());
+        assert_eq!(call.run(|| decision.run_nested(|| spend(6))), Ok(()));
+        assert_eq!((call.units_left, decision.decision_units_used()), (4, 0));
+        assert_eq!(decision.run_nested(|| spend(6)), Ok(()));
+        assert_eq!((call.units_left, decision.decision_units_used()), (4, 6));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Module layering: the `lib.rs` of a crate lists its top-level modules in the order in which they use each other: in the library, the
-//! order in which a policy and then a call pass through them. A module uses only modules listed above it.
+//! order in which a policy and then a call pass through them. A module uses only modules listed above it, and no files import each other
+//! in a cycle.
+
+mod import_cycles;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +37,7 @@ impl LayeredCrate {
         Self { sources, modules }
     }
 
-    /// Every Rust file of a module (`module.rs`, or all below `module/`), without its test modules and comments.
+    /// Every Rust file of a module (`module.rs`, or all below `module/`), without its test module, comments and strings.
     fn module_files(&self, module: &str) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         let mut open = vec![self.sources.join(format!("{module}.rs")), self.sources.join(module)];
@@ -42,11 +45,8 @@ impl LayeredCrate {
             if path.is_dir() {
                 open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
             } else if path.extension().is_some_and(|extension| extension == "rs") && path.exists() {
-                let text = fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-                let code: Vec<&str> =
-                    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-                found.push((path, code.join("\n")));
+                let code = import_cycles::code(&fs::read_to_string(&path).unwrap());
+                found.push((path, code));
             }
         }
         found

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::approvers::name_comparison;
+use super::argument_edit::common_editable_paths;
 use super::bound_context::BoundContext;
 use super::requirement::{ApprovalRequirement, Permit};
 use crate::call::{ApprovalRequest, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
-use crate::path::PathStep;
+use crate::path::{Path, PathStep};
 use crate::principal::{Principal, PrincipalComparison, PrincipalValue};
 use crate::seal::{EncryptError, Keys, Purpose, SealError};
 
@@ -162,7 +163,10 @@ impl BoundRequest {
 
     /// The paths of the arguments that an approver may change.
     pub fn editable_paths(&self) -> Vec<Vec<PathStep>> {
-        super::tally::editable_paths(self)
+        let paths = |requirement: &ApprovalRequirement| {
+            requirement.edits.iter().filter_map(|text| Path::parse(text).ok()).collect()
+        };
+        common_editable_paths(&self.requirements.iter().map(paths).collect::<Vec<_>>())
     }
 
     /// Whether the other request is equivalent: for the same call, by the same policies, about the same arguments.

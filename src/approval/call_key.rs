@@ -9,8 +9,9 @@
 use jiff::ToSpan;
 
 use super::bound_request::BoundRequest;
-use super::ledger::{Ledger, LedgerError, LedgerKey, MAX_TRIES};
+use super::ledger::{Ledger, LedgerKey, MAX_TRIES};
 use super::ledger_entry::{CallStage, LedgerEntry};
+use super::ledger_error::LedgerError;
 use crate::call::ToolCall;
 use crate::host::{ConditionalWrite, RecordKey, space};
 use crate::json::{self, Digest, Value, json};

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::bound_request::{BoundRequest, BoundRequestError};
-use super::ledger::{LedgerError, LedgerKey};
+use super::ledger::LedgerKey;
+use super::ledger_error::LedgerError;
 use super::tally::{IgnoredAnswer, Tally};
 use crate::call::{ApprovalRequest, Outcome};
 use crate::message::ResponsePart;

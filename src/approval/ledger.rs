@@ -1,14 +1,16 @@
 //! The ledger of calls and grants in a store's records. Every update compares versions, so of several processes that claim a call
 //! only one runs it.
 
+mod grants;
+
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
 
-use super::bound_request::{BoundRequest, BoundRequestError};
-use super::grant::Grant;
-use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
-use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
+use super::bound_request::BoundRequest;
+use super::ledger_entry::{CallStage, LedgerEntry};
+use super::ledger_error::LedgerError;
+use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee};
 use crate::host::{
     Account, Clock, ConditionalWrite, Record, RecordKey, RecordStore, StoreError, space, with_store_timeout,
 };
@@ -39,45 +41,6 @@ impl LedgerKey {
         let value = json::parse(key).ok()?;
         let text = |index: usize| value.get(index).and_then(json::Value::as_str).map(str::to_owned);
         Some(Self { conversation: text(0)?, occurrence_id: text(1)? })
-    }
-}
-
-/// Why a ledger operation failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LedgerError {
-    /// The store failed.
-    #[error("{}", of_store(.0))]
-    Store(#[from] StoreError),
-    /// The record has an unknown format.
-    #[error("the stored record `{0}` can't be read")]
-    Corrupt(String),
-    /// The record's approval request is not sealed with one of the keys.
-    #[error("the stored record `{0}` was changed: {1}")]
-    Altered(String, BoundRequestError),
-    /// There is no such call or grant.
-    #[error("the store has no record `{0}`")]
-    NotFound(String),
-    /// The answer was rejected.
-    #[error("{0}")]
-    AnswerRejected(#[from] AnswerRecordError),
-    /// Callgate itself failed.
-    #[error("Callgate failed while it accessed the store")]
-    Internal,
-    /// There were too many concurrent changes.
-    #[error("`{0}` was changed by others too many times; try again")]
-    Contended(String),
-}
-
-impl LedgerError {
-    /// The reason code of a call that is not run because of this error.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.code(),
-            Self::Corrupt(_) | Self::Altered(..) => reason_code::STATE_ALTERED,
-            Self::Internal => reason_code::INTERNAL_ERROR,
-            _ => reason_code::STORE_UNAVAILABLE,
-        }
     }
 }
 
@@ -274,46 +237,6 @@ impl<'l> Ledger<'l> {
         Ok(listed)
     }
 
-    /// The grant of this name, if there is one.
-    pub async fn grant(&self, name: &str) -> Result<Option<Grant>, LedgerError> {
-        let found = self.read_record(RecordKey { space: space::GRANTS, key: name }).await?;
-        found.map(|record| parse_grant(name, record)).transpose()
-    }
-
-    /// Stores a grant, in place of one with the same name.
-    pub async fn save_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
-        let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
-        for _ in 0..MAX_TRIES {
-            let key = RecordKey { space: space::GRANTS, key: name };
-            let expected_version = self.read_record(key).await?.map(|record| record.version);
-            let write = ConditionalWrite::new(key, &value, self.account);
-            if self
-                .write(ConditionalWrite { expected_version, forget_at: Some(grant.until), ..write })
-                .await?
-            {
-                return Ok(());
-            }
-        }
-        Err(LedgerError::Contended(name.to_owned()))
-    }
-
-    /// Revokes a grant.
-    ///
-    /// # Errors
-    /// [`LedgerError::NotFound`] if there is none; the store fails.
-    pub async fn revoke_grant(&self, name: &str) -> Result<Grant, LedgerError> {
-        let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::NotFound(name.to_owned()))?;
-        grant.revoked = true;
-        self.save_grant(name, &grant).await?;
-        Ok(grant)
-    }
-
-    /// All grants with their names.
-    pub async fn grants(&self) -> Result<Vec<(String, Grant)>, LedgerError> {
-        let all = self.read_all(space::GRANTS).await?;
-        all.into_iter().map(|(name, record)| Ok((name.clone(), parse_grant(&name, record)?))).collect()
-    }
-
     /// Changes an entry by compare and swap, and retries when others change it concurrently.
     async fn update<T>(
         &self,
@@ -399,19 +322,7 @@ impl<'l> Ledger<'l> {
     }
 }
 
-fn of_store(error: &StoreError) -> String {
-    match error {
-        StoreError::Unavailable(why) => format!("the store is unavailable: {why}"),
-        StoreError::QuotaExceeded(why) => format!("the store rejected the write: {why}"),
-        StoreError::Altered(why) => format!("the store was altered: {why}"),
-    }
-}
-
 fn parse_entry(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
     let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
     entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence_id.clone()))
-}
-
-fn parse_grant(name: &str, record: Record) -> Result<Grant, LedgerError> {
-    json::from_value(record.value).map_err(|_| LedgerError::Corrupt(name.to_owned()))
 }

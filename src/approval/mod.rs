@@ -16,6 +16,7 @@ mod grant;
 mod inbox;
 mod inbox_item;
 mod ledger;
+mod ledger_error;
 mod requirement;
 mod bound_request;
 mod tally;
@@ -28,7 +29,8 @@ pub use bound_request::{BoundRequest, BoundRequestError};
 pub use grant::{Grant, GrantKey};
 pub use inbox::Inbox;
 pub use inbox_item::{InboxError, InboxItem, RequestStatus, RequirementStatus};
-pub use ledger::{LedgerError, LedgerKey};
+pub use ledger::LedgerKey;
+pub use ledger_error::LedgerError;
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
 pub use tally::{IgnoredAnswer, Tally};
 

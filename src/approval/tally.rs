@@ -7,12 +7,12 @@
 
 use super::answer_seal::verify_answer;
 use super::approvers::ApproverError;
-use super::argument_edit::{apply_edits, common_editable_paths};
+use super::argument_edit::apply_edits;
 use super::bound_request::BoundRequest;
 use super::requirement::ApprovalRequirement;
 use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
-use crate::path::{Path, PathStep};
+use crate::path::PathStep;
 use crate::principal::{Principal, PrincipalComparison};
 use crate::safe_text::escape_controls;
 use crate::seal::Keys;
@@ -98,7 +98,7 @@ pub fn count_answers(
 ) -> (Tally, Vec<IgnoredAnswer>) {
     let mut counted: Vec<CountedAnswer<'_>> = Vec::new();
     let mut ignored = Vec::new();
-    let edits = editable_paths(question);
+    let edits = question.editable_paths();
     for (index, answer) in answers.iter().enumerate() {
         match CountedAnswer::verify(question, token, answer, &edits, keys, accepts) {
             Ok(answer) => counted.push(answer),
@@ -108,13 +108,6 @@ pub fn count_answers(
         }
     }
     (apply_rules(question, &first_per_approver(counted, question.comparison())), ignored)
-}
-
-/// The arguments that an approver may change.
-pub(super) fn editable_paths(question: &BoundRequest) -> Vec<Vec<PathStep>> {
-    let paths =
-        |asker: &ApprovalRequirement| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
-    common_editable_paths(&question.requirements.iter().map(paths).collect::<Vec<_>>())
 }
 
 /// Why an answer does not count.

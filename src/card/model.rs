@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::action_id::{ActionId, Choice};
-use super::truncation::{MAX_BUTTON, message};
+use super::truncation::{MAX_BUTTON, Shown, message};
 use crate::call::CardLabels;
 
 /// The version of the card format.
@@ -82,6 +82,30 @@ pub struct CardField {
     /// How many characters of the label, the value and the previous value are not shown; the texts mark the gap, too.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
+}
+
+impl CardField {
+    /// Creates a field with a fixed label.
+    pub(super) fn new(kind: FieldKind, label: &str, value: Shown) -> Self {
+        Self { kind, label: label.to_owned(), value: value.text, was: None, left_out: value.left_out }
+    }
+
+    /// Creates a field with a fixed text.
+    pub(super) fn with_text(kind: FieldKind, label: &str, text: String) -> Self {
+        Self::new(kind, label, Shown { text, left_out: 0 })
+    }
+
+    /// Creates a field for an argument or a part of one.
+    pub(super) fn argument(kind: FieldKind, label: Shown, value: Shown, was: Option<Shown>) -> Self {
+        let before = was.as_ref().map_or(0, |was| was.left_out);
+        Self {
+            kind,
+            label: label.text,
+            value: value.text,
+            was: was.map(|was| was.text),
+            left_out: label.left_out + value.left_out + before,
+        }
+    }
 }
 
 fn is_zero(count: &usize) -> bool {

@@ -1,6 +1,5 @@
 //! Truncation: how much of each text a card shows, and how it marks the rest.
 
-use super::model::{CardField, FieldKind};
 use crate::json::Value;
 use crate::safe_text::{self, EscapedText};
 
@@ -127,28 +126,4 @@ pub(super) fn value(value: &Value, limit: usize) -> Shown {
 pub(super) fn message(text: Option<&str>, limit: usize) -> Option<Shown> {
     let displayed = Shown::from(safe_text::escape_message(text?, limit));
     (!displayed.text.is_empty()).then_some(displayed)
-}
-
-impl CardField {
-    /// Creates a field with a fixed label.
-    pub(super) fn new(kind: FieldKind, label: &str, value: Shown) -> Self {
-        Self { kind, label: label.to_owned(), value: value.text, was: None, left_out: value.left_out }
-    }
-
-    /// Creates a field with a fixed text.
-    pub(super) fn with_text(kind: FieldKind, label: &str, text: String) -> Self {
-        Self::new(kind, label, Shown { text, left_out: 0 })
-    }
-
-    /// Creates a field for an argument or a part of one.
-    pub(super) fn argument(kind: FieldKind, label: Shown, value: Shown, was: Option<Shown>) -> Self {
-        let before = was.as_ref().map_or(0, |was| was.left_out);
-        Self {
-            kind,
-            label: label.text,
-            value: value.text,
-            was: was.map(|was| was.text),
-            left_out: label.left_out + value.left_out + before,
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::approval_requests::same_question;
 use super::approval_verification::{ApprovalMessages, ResumeContext, VerifiedRequest};
 use super::argument_revalidation::Edit;
-use super::refusals::unfinished;
+use super::call_runner::unfinished;
 use super::{CallAttempt, CallRunner, ClaimError};
 use crate::approval::{
     ApprovalRequirement, BoundRequest, Grant, GrantKey, Ledger, LedgerEntry, LedgerKey, Permit, Tally,

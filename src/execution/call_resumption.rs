@@ -8,13 +8,12 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+use super::CallAttempt;
 use super::approval_verification::{
     ApprovalMessages, InvalidRequest, ResumeContext, VerifiedRequest, refusal,
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
-use super::other_runner::OtherRunner;
-use super::refusals::{unavailable_ledger, unfinished};
-use super::{CallAttempt, CallRunner};
+use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};
 use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{ToolExecutor, catch_panic};

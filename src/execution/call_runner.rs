@@ -4,16 +4,21 @@ use std::time::Instant;
 
 use super::admission::{self, AcquiredLimits};
 use super::approval_verification::ApprovalMessages;
-use super::other_runner::OtherRunner;
-use super::refusals::{unavailable_ledger, unfinished};
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{Amount, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::host::{StoreError, ToolExecutor, catch_panic};
-use crate::kernel::{Decision, Effect, Event, HeldResources, Kernel, notify};
+use crate::kernel::{CallResponse, Decision, Effect, Event, HeldResources, Kernel, notify};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
+
+mod other_runner;
+mod refusals;
+
+pub(super) use self::other_runner::OtherRunner;
+pub(super) use self::refusals::unavailable_ledger;
+pub(crate) use self::refusals::unfinished;
 
 /// Runs the calls of one session, one after the other.
 pub(crate) struct CallRunner<'r, E> {
@@ -41,20 +46,6 @@ pub(crate) enum LedgerLookup {
 }
 
 impl<'r, E: ToolExecutor> CallRunner<'r, E> {
-    /// Runs one call that is in no round. `stored`: whether the store returned the session's state.
-    pub(crate) async fn run_call(
-        &mut self,
-        call: ToolCall,
-        occurrence: String,
-        stored: &Result<(), StoreError>,
-        started: Instant,
-    ) -> Outcome {
-        let prepared = self.prepare(call, occurrence, stored).await;
-        let decision = self.decide(&prepared);
-        let outcome = self.run_prepared(&prepared, decision, started).await;
-        self.report(outcome)
-    }
-
     /// Looks a call up in the ledger, and has hooks see it if it is new.
     pub(crate) async fn prepare(
         &mut self,
@@ -66,14 +57,14 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             true => self.look_up(&call, occurrence, stored).await,
             false => LedgerLookup::New(self.context.call_key(occurrence)),
         };
-        let hooked = match lookup {
-            LedgerLookup::New(_) => {
-                let mut hooked = self.run_before_hooks(call).await;
-                self.refuse_unoffered(&mut hooked);
-                hooked
-            }
-            _ => HookedCall::untouched(call),
+        let is_new = matches!(lookup, LedgerLookup::New(_));
+        let mut hooked = match is_new && !self.context.hooks.all.is_empty() {
+            true => self.run_before_hooks(call).await,
+            false => HookedCall::untouched(call),
         };
+        if is_new && self.context.session.offered.is_some() {
+            self.refuse_unoffered(&mut hooked);
+        }
         PreparedCall { hooked, lookup }
     }
 
@@ -150,21 +141,6 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         }
     }
 
-    /// The outcome of a new call that could not be claimed.
-    async fn run_unclaimed(&mut self, attempt: &CallAttempt<'_>, error: ClaimError) -> Outcome {
-        match error {
-            ClaimError::Lost(entry) => match self.wait_for_other_runner(attempt, *entry).await {
-                OtherRunner::Ended(outcome) => *outcome,
-                OtherRunner::Abandoned(entry) => {
-                    let (call, key) = (attempt.requested(), &attempt.key);
-                    self.run_abandoned(call, key, *entry, attempt.started).await
-                }
-                OtherRunner::Unknown(message) => self.indeterminate(attempt, unfinished(message)),
-            },
-            ClaimError::Ledger(error) => self.deny(attempt, Effect::Deny, unavailable_ledger(&error)).await,
-        }
-    }
-
     /// Runs a decided call as far as budgets, limits and the ledger allow. Errors: it did not start, for it could not be claimed.
     pub(super) async fn run_decided<'c>(
         &mut self,
@@ -231,7 +207,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 }
                 Ok(outcome)
             }
-            Effect::Answer => match decision.own_answer() {
+            Effect::Answer => match CallResponse::from_decision(&decision) {
                 Some(response) => {
                     let execution = Ok(response).into();
                     Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))

@@ -7,7 +7,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::error::ErrorStep;
+use super::parser::value_position::ValueStep;
 use super::{Error, Map, Number, Value, lossless_transfer};
 
 /// Converts a value into any `Deserialize` type. JSON values inside that type keep the text of their numbers, except in `untagged` and
@@ -184,7 +184,7 @@ impl<'de> SeqAccess<'de> for &mut ArrayAccess {
         self.next += 1;
         seed.deserialize(ValueDeserializer(item))
             .map(Some)
-            .map_err(|error| error.with_parent_step(ErrorStep::Index(index)))
+            .map_err(|error| error.with_parent_step(ValueStep::Index(index)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -205,13 +205,13 @@ impl<'de> MapAccess<'de> for &mut ObjectAccess {
         let Some((key, value)) = self.members.next() else { return Ok(None) };
         let read = seed.deserialize(KeyDeserializer(key.clone()));
         self.next = Some((key.clone(), value));
-        read.map(Some).map_err(|error| error.with_parent_step(ErrorStep::Key(key)))
+        read.map(Some).map_err(|error| error.with_parent_step(ValueStep::Key(key)))
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let (key, value) = self.next.take().ok_or_else(|| Error::custom("a value without its key"))?;
         seed.deserialize(ValueDeserializer(value))
-            .map_err(|error| error.with_parent_step(ErrorStep::Key(key)))
+            .map_err(|error| error.with_parent_step(ValueStep::Key(key)))
     }
 
     fn size_hint(&self) -> Option<usize> {

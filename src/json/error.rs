@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::ParseError;
+use super::parser::value_position::{ValueStep, find_position};
 
 /// A failed conversion between JSON and a Rust type.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,19 +19,12 @@ pub enum Error {
 pub struct DataError {
     message: String,
     /// The path of the value, innermost step first.
-    steps: Vec<ErrorStep>,
+    steps: Vec<ValueStep>,
     position: Option<(usize, usize)>,
 }
 
-/// One step of the path to a value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum ErrorStep {
-    Key(String),
-    Index(usize),
-}
-
 impl Error {
-    pub(super) fn with_parent_step(mut self, step: ErrorStep) -> Self {
+    pub(super) fn with_parent_step(mut self, step: ValueStep) -> Self {
         if let Self::Data(error) = &mut self {
             error.steps.push(step);
         }
@@ -40,7 +34,7 @@ impl Error {
     /// Adds the position in the text from which the value was read.
     pub(super) fn with_position(mut self, text: &str) -> Self {
         if let Self::Data(error) = &mut self {
-            error.position = super::parser::find_position(text, error.steps.iter().rev());
+            error.position = find_position(text, error.steps.iter().rev());
         }
         self
     }
@@ -78,9 +72,9 @@ impl fmt::Display for Error {
         f.write_str(" at `")?;
         for (index, step) in error.steps.iter().rev().enumerate() {
             match step {
-                ErrorStep::Key(key) if index == 0 => f.write_str(key)?,
-                ErrorStep::Key(key) => write!(f, ".{key}")?,
-                ErrorStep::Index(at) => write!(f, "[{at}]")?,
+                ValueStep::Key(key) if index == 0 => f.write_str(key)?,
+                ValueStep::Key(key) => write!(f, ".{key}")?,
+                ValueStep::Index(at) => write!(f, "[{at}]")?,
             }
         }
         f.write_str("`")

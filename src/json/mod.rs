@@ -14,10 +14,10 @@ mod deserialize;
 mod from_deserializer;
 mod difference;
 mod error;
+mod exponent;
 mod lossless_transfer;
 mod serde_json_interop;
 mod macros;
-mod map;
 mod number;
 mod number_text;
 mod parse_error;
@@ -32,7 +32,6 @@ pub use deserialize::{from_slice, from_str, from_value};
 pub use difference::{Difference, differences};
 pub use error::{DataError, Error};
 pub use macros::json;
-pub use map::{Entry, Map};
 pub use number::{InvalidNumber, Number};
 pub use number_text::NumberText;
 pub use parse_error::{ParseError, ParseErrorKind};
@@ -41,7 +40,7 @@ pub use serde_json_interop::InexactNumber;
 #[doc(hidden)]
 pub use serialize::{empty_array, serialized};
 pub use serialize::{to_string, to_string_pretty, to_value, to_writer};
-pub use value::{Index, Value};
+pub use value::{Entry, Index, Map, Value};
 
 use serde::Serialize;
 

@@ -8,7 +8,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-use super::decimal::{Decimal, Exponent};
+use super::decimal::Decimal;
+use super::exponent::Exponent;
 use super::number_text::{NumberText, ScannedNumber};
 
 /// A JSON number that keeps its source text.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::decimal::Exponent;
+use super::exponent::Exponent;
 
 /// The parts of a JSON number at the beginning of a text.
 pub(super) struct ScannedNumber<'t> {

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 
 use indexmap::map::Entry;
 
-use super::error::ErrorStep;
 use super::number_text::ScannedNumber;
 use super::parse_error::{ParseError, ParseErrorKind as Kind, line_and_column};
 use super::{MAX_DEPTH, Map, Number, Value};
+
+pub(super) mod value_position;
 
 /// The handling of lone surrogates: escaped UTF-16 surrogates that are not part of a pair, such as `\ud83d` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,15 +62,12 @@ pub fn parse_with_surrogates(text: &str, surrogates: LoneSurrogates) -> Result<V
     })
 }
 
-/// Line and column of the value at a path, in a valid JSON text. Returns `None` if there is no such value.
-pub(super) fn find_position<'s>(
-    text: &str,
-    mut path: impl Iterator<Item = &'s ErrorStep>,
-) -> Option<(usize, usize)> {
-    let mut reader = JsonParser { text, offset: 0, surrogates: LoneSurrogates::Replace };
-    reader.skip_space();
-    path.try_for_each(|step| reader.descend(step))?;
-    Some(line_and_column(text, reader.offset))
+impl std::str::FromStr for Value {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        parse(text)
+    }
 }
 
 struct JsonParser<'t> {
@@ -209,36 +207,6 @@ impl<'t> JsonParser<'t> {
 
     fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), ErrorAtOffset> {
         if self.consume(byte) { Ok(()) } else { Err(self.error(Kind::Expected(expected))) }
-    }
-
-    /// Moves to a member or item of the value that starts here.
-    fn descend(&mut self, step: &ErrorStep) -> Option<()> {
-        let opens = if matches!(step, ErrorStep::Key(_)) { b'{' } else { b'[' };
-        if !self.consume(opens) {
-            return None;
-        }
-        for index in 0.. {
-            self.skip_space();
-            let is_found = match step {
-                ErrorStep::Index(wanted) => index == *wanted,
-                ErrorStep::Key(wanted) => {
-                    let key = self.string().ok()?;
-                    self.skip_space();
-                    self.expect(b':', "`:`").ok()?;
-                    self.skip_space();
-                    key == wanted.as_str()
-                }
-            };
-            if is_found {
-                return Some(());
-            }
-            self.value(MAX_DEPTH).ok()?;
-            self.skip_space();
-            if !self.consume(b',') {
-                return None;
-            }
-        }
-        None
     }
 
     /// Reads a string, from its opening to its closing quote.

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::ops;
 
-use super::{Map, Number, ParseError, parse};
+use super::Number;
+
+mod map;
+
+pub use map::{Entry, Map};
 
 /// A JSON value. Equality ignores the order of keys and the notation of numbers, but compares the exact values of numbers.
 ///
@@ -202,14 +206,6 @@ fn pointer_steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
 fn parse_index(step: &str) -> Option<usize> {
     let is_plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
     is_plain.then(|| step.parse().ok()).flatten()
-}
-
-impl std::str::FromStr for Value {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        parse(text)
-    }
 }
 
 /// The `Debug` form names the type of each value: `Object {"a": Number(1)}`.

@@ -1,9 +1,9 @@
 //! The approval request of a suspended call: one request for all approvals that it needs, redacted.
 
 use super::decision_reason::question as approval_question;
-use super::outcome_builder::OutcomeBuilder;
+use super::policy_reference::PolicyRef;
 use super::redacted_call::RedactedCall;
-use super::trace::PolicyRef;
+use super::settle::OutcomeBuilder;
 use super::{CallScope, Decision, Kernel};
 use crate::call::{ApprovalRequest, CallView, CardLabels};
 use crate::middleware::{CardTemplates, PolicyKind};

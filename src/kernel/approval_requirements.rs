@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::limit_requests::LimitRequest;
-use super::trace::PolicyRef;
+use super::decision::LimitRequest;
+use super::policy_reference::PolicyRef;
 use super::{CallScope, Decision, Kernel};
 use crate::approval::{ApprovalRequirement, BoundContext, Permit, Remembered, name_comparison};
 use crate::argument_schema::{self, ArgumentSchema};

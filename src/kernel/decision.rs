@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::execution_result::CallResponse;
-use super::limit_requests::LimitRequest;
-use super::trace::{Layers, PolicyRef, Trace};
-use super::wrapper_selection::Wrapper;
+use super::policy_reference::{Layers, PolicyRef};
+use super::trace::Trace;
 use crate::approval::{ApprovalRequirement, Permit, ScriptJournal};
 use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::{self, Digest, Value};
-use crate::middleware::PolicyKind;
+use crate::middleware::LimitCharge;
 
 /// What a decision does with its call, in order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +27,22 @@ pub enum Effect {
     Deny,
     /// The call must not run, nor any later one of the session.
     Halt,
+}
+
+/// A limit that a call must acquire before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LimitRequest {
+    pub(crate) policy: PolicyRef,
+    pub(crate) measure: LimitCharge,
+}
+
+/// A policy around the execution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wrapper {
+    pub(crate) policy: PolicyRef,
+    /// Its place among all that can wrap a call of this tool, the outermost first. It does not depend on the
+    /// arguments, so that a wrapper that changes them knows which ones are inside of it.
+    pub(crate) order: u32,
 }
 
 /// A script's approval request.
@@ -182,18 +196,6 @@ impl<'c> Decision<'c> {
     /// Corrects the verdict of a policy.
     pub(crate) fn amend(&mut self, policy: PolicyRef, verdict: Verdict) {
         self.trace.amend(policy, verdict);
-    }
-
-    /// The response that a hook or a policy gives in the tool's place.
-    pub(crate) fn own_answer(&self) -> Option<CallResponse> {
-        if let Some((by, output)) = self.given.as_deref() {
-            return Some(CallResponse::answered(output.clone(), vec![by.clone()]));
-        }
-        let reference = self.answer?;
-        match &reference.find(&self.layers)?.kind {
-            PolicyKind::Respond(respond) => Some(CallResponse::by_policy(reference, respond.output.clone())),
-            _ => None,
-        }
     }
 
     /// Adds the verdict of a policy that gate does not evaluate.

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::trace::{Layers, PolicyHandle};
+use super::policy_reference::{Layers, PolicyHandle};
 use super::{Decision, Kernel};
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
 use crate::host::ToolError;

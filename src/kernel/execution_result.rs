@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::decision::Decision;
-use super::trace::PolicyRef;
+use super::policy_reference::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
 use crate::durations::format;
 use crate::host::ToolError;
 use crate::json::{Map, Value};
+use crate::middleware::PolicyKind;
 
 /// What a tool gave, or what was given in its place.
 #[derive(Clone, Debug)]
@@ -75,6 +76,18 @@ impl CallResponse {
     /// A policy answered in the tool's place.
     pub(crate) fn by_policy(policy: PolicyRef, output: Value) -> Self {
         Self { result: Ok(output), source: Source::Policy(policy), dry: false }
+    }
+
+    /// The response that a hook or a policy gives in the tool's place. Returns `None` if the tool itself is to run.
+    pub(crate) fn from_decision(decision: &Decision<'_>) -> Option<Self> {
+        if let Some((by, output)) = decision.given.as_deref() {
+            return Some(Self::answered(output.clone(), vec![by.clone()]));
+        }
+        let reference = decision.answer?;
+        match &reference.find(&decision.layers)?.kind {
+            PolicyKind::Respond(respond) => Some(Self::by_policy(reference, respond.output.clone())),
+            _ => None,
+        }
     }
 
     /// People or a hook answered in the tool's place.

@@ -4,18 +4,10 @@ use std::time::Duration;
 
 use super::CallScope;
 use super::decision::Effect;
-use super::trace::PolicyRef;
 use crate::call::{CallView, Reason, SessionState, reason_code};
 use crate::durations::format;
 use crate::middleware::{Limit, LimitCharge, LimitRule, OnExceed, PolicyKind};
 use crate::policy::Policy;
-
-/// A limit that a call must acquire before it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LimitRequest {
-    pub(crate) policy: PolicyRef,
-    pub(crate) measure: LimitCharge,
-}
 
 /// The effect on a call that finds too little left.
 pub(crate) fn effect(on_exceed: OnExceed) -> Effect {

@@ -14,30 +14,31 @@ mod execution_result;
 mod gate;
 mod limit_requests;
 mod normalise;
-mod outcome_builder;
 mod redacted_call;
 pub(crate) mod run_policies;
 mod session_use;
 mod settle;
 mod stream_policies;
+mod phase_recorder;
+mod policy_reference;
 mod trace;
 mod wrapper_selection;
 
 pub(crate) use approval_requirements::HeldResources;
-pub(crate) use decision::ExtraApproval;
 pub use decision::{Decision, Effect};
+pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
 pub use events::{
     Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
     SkipReason,
 };
 pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
-pub(crate) use limit_requests::{LimitRequest, effect as evaluate_effect, is_used_up, measure};
+pub(crate) use limit_requests::{effect as evaluate_effect, is_used_up, measure};
+pub use policy_reference::Layers;
+pub(crate) use policy_reference::{PolicyHandle, PolicyRef};
 pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
-pub use trace::Layers;
-pub(crate) use trace::{PolicyHandle, PolicyRef, Trace};
-pub(crate) use wrapper_selection::Wrapper;
+pub(crate) use trace::Trace;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -57,8 +58,8 @@ use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use gate::GateResult;
 use normalise::Normalised;
+use phase_recorder::PhaseRecorder;
 use redacted_call::{RedactedCall, RedactedParts};
-use trace::PhaseRecorder;
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]
@@ -87,10 +88,7 @@ impl<'k> Kernel<'k> {
     /// Fails closed: whatever goes wrong, a panic included, denies; so does a call for which the policies need
     /// more than [`DECISION_UNITS`](crate::work_limit::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        let mut meter = WorkMeter::for_decision();
-        let mut decision = meter.run(|| self.decide_holding(call, session, HeldResources::default()));
-        decision.work = meter.decision_units_used();
-        decision
+        self.decide_holding(call, session, HeldResources::default())
     }
 
     /// The same for a call that holds acquired limits or approvals already.
@@ -100,17 +98,9 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: HeldResources<'_>,
     ) -> Decision<'c> {
-        let decision = WorkMeter::for_decision().run_nested(|| {
-            let decision = guarded(call, || self.decide_unguarded(call, session, held));
-            // A policy that was not evaluated any more could have stopped the call.
-            match work_limit::is_exceeded() && decision.effect() < Effect::Halt {
-                true => {
-                    let why = work_limit::WorkLimitError.to_string();
-                    Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why)
-                }
-                false => decision,
-            }
-        });
+        let mut meter = WorkMeter::for_decision();
+        let mut decision = guarded(call, || meter.run_nested(|| self.decide_unguarded(call, session, held)));
+        decision.work = meter.decision_units_used();
         notify(self.listener, &Event::Decided(&decision));
         decision
     }
@@ -138,6 +128,11 @@ impl<'k> Kernel<'k> {
             false => SmallVec::new(),
         };
         let reason = gate.cause.as_ref().and_then(|cause| gate.describe(cause, &subject, view));
+        // A policy that was not evaluated any more could have stopped the call.
+        if work_limit::is_exceeded() && gate.effect < Effect::Halt {
+            let why = work_limit::WorkLimitError.to_string();
+            return Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why);
+        }
         let GateResult { effect, permitted_by, approved, approvals, unmatched, answer, limits, .. } = gate;
         Decision {
             effect,

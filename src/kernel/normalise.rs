@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::CallScope;
 use super::events::{Change, MatchStatus, SkipReason};
-use super::trace::{Evaluation, PhaseRecorder};
+use super::phase_recorder::{Evaluation, PhaseRecorder};
 use crate::argument_schema;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};

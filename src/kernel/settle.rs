@@ -1,83 +1,32 @@
-//! Settle: recover, then transform.output, then redact, then label and fact, then audit; then the outcome.
+//! Settle: recover, then transform.output, then redact, then label and fact, then audit; then the outcome, redacted.
+//! Decision + execution → `Outcome`. What each policy does is in `policy_effects`; calls that do not reach their tool end in
+//! `refused_call`.
+
+mod policy_effects;
+mod refused_call;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::argument_suggestions::suggestion;
-use super::decision::{Decision, Effect};
-use super::events::{Change, ErrorMatched, Event, MatchStatus, SkipReason, notify};
-use super::execution_result::{Execution, Records};
-use super::outcome_builder::OutcomeBuilder;
-use super::redacted_call::{RedactedCall, RedactedParts, Redaction};
-use super::trace::{Evaluation, PolicyHandle};
-use super::{Kernel, UNDECIDABLE};
-use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
-use crate::host::ToolError;
-use crate::json::{Value, json};
-use crate::matcher::Truth;
-use crate::middleware::{
-    Application, ExtractedFact, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
+use smallvec::SmallVec;
+
+use super::execution_result::{
+    Broken, CallResponse, Execution, Records, Source, answered_by_others, answered_by_policy, cached,
 };
-use crate::policy::{Mode, Policy};
-use crate::work_limit::{self, WorkLimitError, WorkMeter};
+use super::phase_recorder::PhaseRecorder;
+use super::policy_reference::{PolicyHandle, PolicyRef};
+use super::redacted_call::RedactedCall;
+use super::trace::Trace;
+use super::{CallScope, Decision, Kernel};
+use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, reason_code};
+use crate::host::ToolError;
+use crate::json::Value;
+use crate::middleware::PolicyKind;
+use crate::policy::Policy;
+use crate::work_limit::{self, WorkMeter};
 
 impl Kernel<'_> {
-    /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt halts
-    /// the session. The approval request of a suspended call has this id, and is not sealed yet.
-    ///
-    /// A panic in here denies.
-    pub(crate) fn refuse(
-        &self,
-        decision: Decision<'_>,
-        approval_id: &str,
-        records: Records,
-        session: &mut SessionState,
-        started: Instant,
-    ) -> Outcome {
-        let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
-        let meter = WorkMeter::after_decision(decision.work);
-        let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
-        catch_unwind(AssertUnwindSafe(|| {
-            meter.run_nested(|| self.refuse_unguarded(decision, approval_id, records, session, started))
-        }))
-        .unwrap_or_else(|_| {
-            // Even if this panicked, a halt holds for the rest of the session.
-            if halts {
-                session.halt(UNDECIDABLE);
-            }
-            self.broken(&call, kind, UNDECIDABLE, started)
-        })
-    }
-
-    fn refuse_unguarded(
-        &self,
-        mut decision: Decision<'_>,
-        approval_id: &str,
-        records: Records,
-        session: &mut SessionState,
-        started: Instant,
-    ) -> Outcome {
-        let kind = match decision.effect {
-            Effect::Suspend => OutcomeKind::Suspended,
-            Effect::Invalid => OutcomeKind::Invalid,
-            Effect::Halt => OutcomeKind::Halted,
-            Effect::Deny | Effect::Run | Effect::Answer => OutcomeKind::Denied,
-        };
-        let reason = decision.reason();
-        if kind == OutcomeKind::Halted {
-            self.halt(&decision, session);
-        }
-        let call = decision.call.clone();
-        let trace = std::mem::take(&mut decision.trace);
-        let mut outcome = OutcomeBuilder::new(self.subject(&call), kind, reason, trace, records);
-        outcome.approval_id = approval_id;
-        if !outcome.records.results.is_empty() {
-            outcome.mask_results(&decision.input, session);
-        }
-        outcome.finish(self, &decision, session, started)
-    }
-
     /// The outcome of a call that was executed or answered.
     ///
     /// After a panic in here nothing of the result is shown: it may not be redacted yet.
@@ -89,7 +38,7 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let call = decision.call.clone();
-        let meter = WorkMeter::after_decision(decision.work);
+        let mut meter = WorkMeter::after_decision(decision.work);
         let settle = || meter.run_nested(|| self.settle_unguarded(decision, execution, session, started));
         catch_unwind(AssertUnwindSafe(settle)).unwrap_or_else(|_| {
             let message = "the call ran, but its result is withheld: Callgate failed to settle the call";
@@ -126,235 +75,197 @@ impl Kernel<'_> {
     }
 }
 
-impl OutcomeBuilder<'_> {
-    /// Applies a policy of settle to the outcome so far. Audit policies come last, when it is finished.
-    fn apply_policy(&mut self, by: PolicyHandle<'_>, input: &Value, session: &mut SessionState) {
-        // A cached result is one that the tool gave a short while ago.
-        let has_result = matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry;
-        match &by.policy.kind {
-            PolicyKind::Recover(recover) => {
-                if let Some(error) = self.failure.take() {
-                    self.recover(by, recover, &error, input, session);
+/// A call that is being settled.
+pub(super) struct OutcomeBuilder<'a> {
+    pub(super) subject: CallScope<'a>,
+    /// The policies of settle, in the order in which they apply.
+    pub(super) policies: SmallVec<[PolicyHandle<'a>; 4]>,
+    pub(super) recorder: PhaseRecorder<'a>,
+    pub(super) kind: OutcomeKind,
+    pub(super) output: Option<Value>,
+    pub(super) error: Option<String>,
+    /// The error, as long as a policy may recover it.
+    pub(super) failure: Option<ToolError>,
+    pub(super) reason: Reason,
+    /// No tool exists behind the call: its output is not transformed, and nothing is learned from it.
+    pub(super) dry: bool,
+    /// The id of an approval request about it.
+    pub(super) approval_id: &'a str,
+    /// How often the tool was called.
+    pub(super) attempts: u32,
+    /// The records of policies around the execution.
+    pub(super) records: Records,
+    /// The values that redaction changes in results: no text contains them.
+    pub(super) masks: Masks,
+    /// The result is what a script made of others.
+    pub(super) remade: bool,
+    /// The reason's code is a script's word.
+    pub(super) thrown: bool,
+}
+
+/// The order in which policies apply to an outcome, over all layers.
+fn settle_order(kind: &PolicyKind) -> u8 {
+    match kind {
+        PolicyKind::Recover(_) => 0,
+        PolicyKind::Transform(_) => 1,
+        PolicyKind::Redact(_) => 2,
+        PolicyKind::Label(_) | PolicyKind::Fact(_) => 3,
+        _ => 4,
+    }
+}
+
+impl<'a> OutcomeBuilder<'a> {
+    /// An outcome of this kind that has no result.
+    pub(super) fn new(
+        subject: CallScope<'a>,
+        kind: OutcomeKind,
+        reason: Reason,
+        trace: Trace,
+        records: Records,
+    ) -> Self {
+        let mut policies: SmallVec<_> = subject.policies(|chain| &chain.settle).collect();
+        policies.sort_by_key(|by: &PolicyHandle<'_>| settle_order(&by.policy.kind));
+        Self {
+            policies,
+            recorder: PhaseRecorder::new(subject.listener, Phase::Settle, trace),
+            subject,
+            kind,
+            output: None,
+            error: None,
+            failure: None,
+            reason,
+            dry: false,
+            approval_id: "",
+            attempts: 0,
+            records,
+            masks: Masks::new(),
+            remade: false,
+            thrown: false,
+        }
+    }
+
+    /// The outcome of an execution, before policies are applied to it.
+    pub(super) fn from_execution(
+        subject: CallScope<'a>,
+        execution: Execution,
+        decision: &Decision<'_>,
+        trace: Trace,
+    ) -> Self {
+        let Execution { result, attempts, records, .. } = execution;
+        let new =
+            |subject, kind, reason| Self { attempts, ..Self::new(subject, kind, reason, trace, records) };
+        let find = |reference: PolicyRef| reference.find(subject.layers);
+        let id = |reference: PolicyRef| find(reference).map(|policy| policy.id.clone());
+        match result {
+            Ok(CallResponse { result: Ok(output), source, dry }) => {
+                let (kind, reason) = match source {
+                    Source::Tool => (OutcomeKind::Executed, decision.reason()),
+                    Source::Policy(by) => (OutcomeKind::Answered, answered_by_policy(id(by))),
+                    Source::Others(by) => (OutcomeKind::Answered, answered_by_others(&by)),
+                    Source::Cache(by, age) => (OutcomeKind::Cached, cached(id(by), age)),
+                };
+                Self { output: Some(output), dry, ..new(subject, kind, reason) }
+            }
+            Ok(CallResponse { result: Err(error), source, .. }) => {
+                let by = source.policy();
+                let is_script = |policy: &Policy| matches!(policy.kind, PolicyKind::Around(_));
+                let thrown = by.and_then(find).is_some_and(is_script);
+                let code = by.and_then(|_| error.kind.clone());
+                let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
+                let reason = Reason { policy: by.and_then(id), code, message: error.message.clone() };
+                let message = Some(error.message.clone());
+                let outcome = new(subject, OutcomeKind::Failed, reason);
+                Self { error: message, failure: Some(error), thrown, ..outcome }
+            }
+            Err(Broken { policy, reason, kind }) => {
+                let policy = policy.and_then(id).or(reason.policy);
+                let error = (kind != OutcomeKind::Halted).then(|| reason.message.clone());
+                Self { error, ..new(subject, kind, Reason { policy, ..reason }) }
+            }
+        }
+    }
+
+    pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
+        CallView {
+            input,
+            output: self.output.as_ref(),
+            error: self.error.as_deref(),
+            ..self.subject.view(session)
+        }
+    }
+
+    /// Makes the audit entries and the outcome.
+    pub(super) fn finish(
+        self,
+        kernel: &Kernel<'_>,
+        decision: &Decision<'_>,
+        session: &SessionState,
+        started: Instant,
+    ) -> Outcome {
+        let (input, (code, message, error), approval, audit) = {
+            let view = self.view(&decision.input, session);
+            let redacted = RedactedCall::new(&self.subject, view);
+            let message = self.masks.text(&redacted.text(&self.reason.message)).into_owned();
+            // A request of a script or a hook may contain anything.
+            let is_own = decision.question.is_some() || !decision.required.is_empty();
+            let message = if is_own { self.hidden(&message, view) } else { message };
+            let code = match self.thrown {
+                true => self.masks.text(&redacted.text(&self.reason.code)).into_owned(),
+                false => self.reason.code.clone(),
+            };
+            let error = self.error.as_ref();
+            let error = error.map(|error| self.masks.text(&redacted.text(error)).into_owned());
+            let approval = (self.kind == OutcomeKind::Suspended)
+                .then(|| self.approval_request(kernel, decision, &message, &redacted, view));
+            let mut audit = match self.records.entries.is_empty() {
+                true => Vec::new(),
+                false => self.recorded_entries(&redacted, view),
+            };
+            for by in &self.policies {
+                if let PolicyKind::Audit(policy) = &by.policy.kind {
+                    audit.extend(self.audit_entry(*by, policy, &redacted, view));
                 }
             }
-            PolicyKind::Transform(transform) if !self.dry => self.transform(by, transform, input, session),
-            PolicyKind::Redact(redact) => self.redact(by, redact, input, session),
-            PolicyKind::Label(label) => self.label(by, label, input, session),
-            PolicyKind::Fact(fact) if has_result => self.store_fact(by, fact, input, session),
-            _ => {}
-        }
-    }
-
-    /// Recovers an error, if the policy is for it and has not done so too often: a message takes its place.
-    /// Otherwise the next policy may recover it.
-    fn recover(
-        &mut self,
-        by: PolicyHandle<'_>,
-        recover: &Recover,
-        error: &ToolError,
-        input: &Value,
-        session: &mut SessionState,
-    ) {
-        let PolicyHandle { reference, policy } = by;
-        let matched = ErrorMatched { policy, layer: reference.layer, error };
-        notify(self.subject.listener, &Event::ErrorMatched(matched));
-        let invitations = session.recoveries(&policy.id, &self.subject.call.tool);
-        let view = self.view(input, session);
-        let truth = recover.on.matches(error).then(|| policy.matcher.eval(&view));
-        let evaluation = match &truth {
-            None => Evaluation::skipped(MatchStatus::Skipped(SkipReason::OtherError)),
-            Some(Truth::Yes) if invitations >= recover.attempts => {
-                Evaluation::skipped(MatchStatus::Skipped(SkipReason::AttemptsExhausted))
+            if self.recorder.has_listener() {
+                self.report_rest(view);
             }
-            Some(truth) => Evaluation::new(truth, (*truth == Truth::Yes).then_some(Verdict::Rewrite)),
+            (redacted.input.into_owned(), (code, message, error), approval, audit)
         };
-        self.recorder.record(by, &view, evaluation);
-        if evaluation.verdict.is_none() || policy.mode == Mode::Shadow {
-            self.failure = Some(error.clone());
-            return;
-        }
-        let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
-        // The message shows the arguments redacted.
-        let redacted = RedactedCall::new(&self.subject, view);
-        let arguments = session.successful_inputs(&self.subject.call.tool);
-        let suggestion = suggestion(schema, &redacted.input, arguments);
-        let redacted_error = redacted.text(&error.message);
-        let redacted_view = CallView { error: Some(&redacted_error), ..redacted.view(view) };
-        let message = recover.message_for(&redacted_error, &suggestion, &redacted_view);
-        drop(redacted);
-        session.count_recovery(&policy.id, &self.subject.call.tool);
-        self.kind = OutcomeKind::Recovered;
-        self.output = Some(Value::from(message));
-        self.error = None;
-        self.reason = Reason {
-            policy: Some(policy.id.clone()),
-            code: reason_code::RECOVERED.to_owned(),
-            message: error.message.clone(),
-        };
-    }
-
-    /// Transforms the result, or withholds it if that is impossible.
-    fn transform(
-        &mut self,
-        by: PolicyHandle<'_>,
-        transform: &Transform,
-        input: &Value,
-        session: &SessionState,
-    ) {
-        let Some(mut output) = self.output.clone() else { return };
-        let view = self.view(input, session);
-        let truth = by.policy.matcher.eval(&view);
-        let changed = match by.policy.kind.application(&truth, Phase::Settle) {
-            Application::No => {
-                self.recorder.record(by, &view, Evaluation::new(&truth, None));
-                return;
-            }
-            Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
-            // Values that it puts into the result are redacted.
-            Application::Yes => {
-                let redacted = RedactedCall::new(&self.subject, view);
-                apply_steps(&transform.output, &view, &redacted.view(view), &mut output)
-            }
-        };
-        let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
-        let before = view.output.filter(|_| changed == Ok(true));
-        let evaluation = Evaluation {
-            change: before.map(|before| Change { before, after: &output }),
-            problem: changed.as_ref().err().map(String::as_str),
-            ..Evaluation::new(&truth, Some(verdict))
-        };
-        self.recorder.record(by, &view, evaluation);
-        match changed {
-            _ if by.policy.mode == Mode::Shadow => {}
-            Ok(false) => {}
-            Ok(true) => self.output = Some(output),
-            Err(problem) => self.withhold(by.policy, &problem),
+        Outcome {
+            id: self.subject.call.id.clone(),
+            tool: self.subject.call.tool.clone(),
+            session: None,
+            outcome: self.kind,
+            input,
+            output: self.output,
+            error,
+            reason: Reason { code, message, ..self.reason },
+            policies: self.recorder.into_trace().named(self.subject.layers),
+            approval,
+            approved: None,
+            replayed: false,
+            audit,
+            dry: self.dry,
+            attempts: (self.attempts > 1).then_some(self.attempts),
+            retry_after_ms: decision.retry_after.map(millis_up),
+            revision: kernel.revision(),
+            duration_us: micros_since(started),
         }
     }
 
-    /// Redacts the result and the error.
-    fn redact(&mut self, by: PolicyHandle<'_>, redact: &Redact, input: &Value, session: &SessionState) {
-        // Once, before the first redaction: what redactions change below is not what scripts received.
-        if std::mem::take(&mut self.remade)
-            && let Some(output) = &mut self.output
-        {
-            self.masks.value(output);
-        }
-        let view = self.view(input, session);
-        let truth = by.policy.matcher.eval(&view);
-        let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
-        let redaction = Redaction::new(redact, self.subject.keys);
-        let evaluation = Evaluation::new(&truth, applies.then_some(Verdict::Rewrite));
-        // A listener sees the change, which is made on a copy.
-        let reports = self.recorder.has_listener() && applies && redact.output;
-        let mut after = self.output.clone().filter(|_| reports);
-        let is_changed = after.as_mut().is_some_and(|after| redaction.value(after));
-        let change = self.output.as_ref().zip(after.as_ref()).filter(|_| is_changed);
-        let change = change.map(|(before, after)| Change { before, after });
-        self.recorder.record(by, &view, Evaluation { change, ..evaluation });
-        if !applies || by.policy.mode == Mode::Shadow || !redact.output {
-            return;
-        }
-        let ending = RedactedParts {
-            output: self.output.as_mut(),
-            error: self.error.as_mut(),
-            message: &mut self.reason.message,
-            masks: &mut self.masks,
-        };
-        if !redaction.ending(input, ending) {
-            self.withhold(by.policy, "the result is nested too deeply to be searched");
-        }
-        if self.thrown {
-            self.reason.code = self.masks.text(&redaction.text(&self.reason.code)).into_owned();
-        }
+    /// A text with all redactions of this call.
+    pub(super) fn hidden(&self, text: &str, view: CallView<'_>) -> String {
+        let redactions = self.subject.redactions(&view);
+        let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
+        self.masks.text(&redacted).into_owned()
     }
+}
 
-    /// Adds the labels of a call that ran.
-    fn label(&mut self, by: PolicyHandle<'_>, label: &Label, input: &Value, session: &mut SessionState) {
-        match self.evaluate_enforced(by, input, session) {
-            Some(true) => label.mark_unknown(session),
-            Some(false) => label.apply(session),
-            None => {}
-        }
-    }
+/// Rounded up: a retry after this time is not refused for being too early.
+fn millis_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
 
-    /// Stores the fact of a call that succeeded.
-    fn store_fact(&mut self, by: PolicyHandle<'_>, fact: &Fact, input: &Value, session: &mut SessionState) {
-        let Some(is_undecided) = self.evaluate_enforced(by, input, session) else { return };
-        if is_undecided {
-            fact.mark_unknown(session);
-            return;
-        }
-        let view = self.view(input, session);
-        let found = fact.extract(&view);
-        let masks = match &found {
-            ExtractedFact::Value(key, value) => {
-                RedactedCall::new(&self.subject, view).masks().matching(&json!([key, value]))
-            }
-            ExtractedFact::Absent | ExtractedFact::Unknown => Masks::new(),
-        };
-        fact.store(found, session);
-        session.add_masks(&masks);
-    }
-
-    /// Evaluates and records a policy that changes only the session. Returns whether it is undecided; `None` if it
-    /// does not apply, or only in shadow mode.
-    fn evaluate_enforced(&self, by: PolicyHandle<'_>, input: &Value, session: &SessionState) -> Option<bool> {
-        let view = self.view(input, session);
-        let truth = by.policy.matcher.eval(&view);
-        let application = by.policy.kind.application(&truth, Phase::Settle);
-        let verdict = application.takes_part().then_some(Verdict::Pass);
-        self.recorder.record(by, &view, Evaluation::new(&truth, verdict));
-        (application.takes_part() && by.policy.mode != Mode::Shadow).then(|| application.is_undecided())
-    }
-
-    /// Masks the values that are redacted in results that scripts received, whatever the scripts make of them.
-    fn mask_results(&mut self, input: &Value, session: &SessionState) {
-        let view = self.view(input, session);
-        let mut masks = Masks::new();
-        for redaction in self.subject.redactions(&view).iter().filter(|redaction| redaction.output) {
-            self.records.results.iter().for_each(|result| masks.merge(&redaction.changes(result)));
-        }
-        self.masks = masks;
-        self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
-    }
-
-    /// Withholds the result of a tool that ran, because it can't be given the form that a policy requires.
-    fn withhold(&mut self, policy: &Policy, problem: &str) {
-        let message = format!("the tool ran, but its result is withheld: {problem}");
-        self.kind = OutcomeKind::Failed;
-        self.output = None;
-        self.error = Some(message.clone());
-        self.reason = Reason {
-            policy: Some(policy.id.clone()),
-            code: reason_code::OUTPUT_WITHHELD.to_owned(),
-            message,
-        };
-    }
-
-    /// Withholds a result that was not searched completely: it may contain values that policies redact.
-    fn withhold_unsearched(&mut self) {
-        let message = format!("the call ended, but its result is withheld: {WorkLimitError}");
-        if self.kind != OutcomeKind::Indeterminate && self.kind != OutcomeKind::Halted {
-            self.kind = OutcomeKind::Failed;
-        }
-        self.output = None;
-        self.error = Some(message.clone());
-        self.thrown = false;
-        self.reason = Reason { policy: None, code: reason_code::WORK_EXCEEDED.to_owned(), message };
-    }
-
-    /// Whether a policy may suggest the arguments of this call later, because they worked.
-    fn suggests_arguments(&self) -> bool {
-        let suggests = |by: &PolicyHandle<'_>| {
-            by.policy.mode != Mode::Shadow && matches!(by.policy.kind, PolicyKind::Recover(_))
-        };
-        self.kind == OutcomeKind::Executed && !self.dry && self.policies.iter().any(suggests)
-    }
-
-    /// Stores the redacted arguments of a call that worked.
-    fn store_arguments(&self, input: &Value, session: &mut SessionState) {
-        let redacted = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
-        session.add_successful_input(&self.subject.call.tool, redacted);
-    }
+fn micros_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

@@ -3,22 +3,14 @@
 use smallvec::SmallVec;
 
 use super::CallScope;
-use super::decision::Effect;
+use super::decision::{Effect, Wrapper};
 use super::events::{MatchStatus, SkipReason};
 use super::gate::GateResult;
-use super::trace::{Evaluation, PhaseRecorder, PolicyRef, Trace};
+use super::phase_recorder::{Evaluation, PhaseRecorder};
+use super::trace::Trace;
 use crate::call::{CallView, Phase, Verdict};
 use crate::middleware::{Application, OnUndecided};
 use crate::policy::Mode;
-
-/// A policy around the execution.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wrapper {
-    pub(crate) policy: PolicyRef,
-    /// Its place among all that can wrap a call of this tool, the outermost first. It does not depend on the
-    /// arguments, so that a wrapper that changes them knows which ones are inside of it.
-    pub(crate) order: u32,
-}
 
 /// Selects the wrappers of a call with these arguments, if gate lets it run. A call that waits for an approval is
 /// denied if a wrapper would refuse it. `decision` gets the wrappers of a call that runs.

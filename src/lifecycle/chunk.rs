@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::middleware::Usage;
+use super::usage::Usage;
 use crate::json::{self, Map, Value};
 
 /// One chunk of a model's streamed response.

@@ -4,12 +4,11 @@
 use std::future::ready;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::chunk::{Chunk, ChunkAction};
 use super::hook_error::HookError;
 use super::model_config::{ModelConfig, ModelConfigPatch};
 use super::run_context::RunContext;
+use super::usage::Usage;
 use crate::call::{Outcome, RunShadowEffect, ToolCall};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::{Map, Value};
@@ -115,27 +114,6 @@ impl ToolCallEnd<'_> {
     /// Whether the call has a result.
     pub fn is_ok(&self) -> bool {
         self.outcome.output.is_some()
-    }
-}
-
-/// The usage of one model call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Usage {
-    /// Tokens of the prompt.
-    pub prompt_tokens: u64,
-    /// Tokens of the response.
-    pub completion_tokens: u64,
-    /// All tokens, if the provider counts more than those two.
-    pub total_tokens: Option<u64>,
-    /// The cost, in the host's currency.
-    pub cost: Option<f64>,
-}
-
-impl Usage {
-    /// The total number of tokens.
-    pub fn tokens(&self) -> u64 {
-        self.total_tokens.unwrap_or_else(|| self.prompt_tokens.saturating_add(self.completion_tokens))
     }
 }
 

@@ -7,13 +7,15 @@ mod run_context;
 mod tool_hooks;
 mod hook_error;
 mod middleware;
+mod usage;
 
 pub use chunk::{Chunk, ChunkAction};
 pub use hook_error::HookError;
 pub use middleware::{
     BeforeAction, ErrorAction, HookCall, Middleware, Next, NextHandler, RequiredApproval, RunEnd, RunStats,
-    ToolCallEnd, Usage,
+    ToolCallEnd,
 };
 pub use model_config::{ModelConfig, ModelConfigPatch};
 pub use run_context::{DeferredWork, RunContext, RunPhase};
 pub use tool_hooks::ToolHooks;
+pub use usage::Usage;

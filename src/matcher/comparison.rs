@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use super::operand::ResolvedOperand;
-use super::operator::LengthBounds;
 use super::truth::Truth;
 use crate::call::NodeRef;
 use crate::json::{JsonType, Value};
@@ -59,6 +58,15 @@ impl FieldComparison {
         };
         self.holds(ordering).into()
     }
+}
+
+/// A compiled `length:`.
+#[derive(Debug)]
+pub struct LengthBounds {
+    /// The type whose parts are counted. `None` for the type of the value.
+    pub of: Option<JsonType>,
+    /// The bounds, all of which must hold.
+    pub bounds: Vec<(FieldComparison, u64)>,
 }
 
 pub fn with_string(node: NodeRef<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {

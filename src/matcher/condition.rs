@@ -1,11 +1,12 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
-use super::field_test::{self, EXPR_KEY, FieldTest};
+use super::condition_shape::{CONDITION_RECORD, EXPR_KEY};
+use super::field_test::FieldTest;
 use super::truth::Truth;
 use super::value_source::ExpressionText;
 use crate::call::{CallView, NamedResult};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, Span};
-use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape, head_span};
+use crate::rules_schema::{PolicyReader, head_span};
 use crate::script::NamedBody;
 use crate::source::YamlNode;
 
@@ -31,55 +32,6 @@ pub(super) enum ConditionNode {
     /// A Rhai expression returns `true`.
     Expr(Box<ExpressionText>),
 }
-
-/// A condition: an expression as a string, or a mapping.
-pub static CONDITION_SHAPE: Shape =
-    Shape::Either(&[Shape::Record(&CONDITION_RECORD), Shape::String("a Rhai expression")]);
-
-/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
-pub static CONDITION_RECORD: RecordShape = RecordShape {
-    name: "condition",
-    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
-    fields: &[
-        FieldShape::optional("all", Shape::NonEmptyList(&CONDITION_SHAPE), "All of these conditions hold."),
-        FieldShape::optional(
-            "any",
-            Shape::NonEmptyList(&CONDITION_SHAPE),
-            "At least one of these conditions holds.",
-        ),
-        FieldShape::optional("not", CONDITION_SHAPE, "This condition does not hold."),
-        FieldShape::optional(
-            EXPR_KEY,
-            Shape::String("a Rhai expression"),
-            "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
-             that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
-             is undecided and fails closed: restricting policies apply, permitting ones do not. With operators beside it, its value is \
-             tested as that of a `path`.",
-        ),
-        field_test::PATH,
-        field_test::EQ,
-        field_test::NE,
-        field_test::GT,
-        field_test::GTE,
-        field_test::LT,
-        field_test::LTE,
-        field_test::IN,
-        field_test::NOT_IN,
-        field_test::CONTAINS,
-        field_test::STARTS_WITH,
-        field_test::ENDS_WITH,
-        field_test::MATCHES,
-        field_test::EXISTS,
-        field_test::TYPE,
-        field_test::LENGTH,
-        field_test::INSIDE,
-        field_test::BASE,
-        field_test::HOST,
-        field_test::DOMAIN,
-        field_test::EACH,
-        field_test::ABSENT,
-    ],
-};
 
 const FORM_KEYS: [&str; 5] = ["path", "all", "any", "not", "expr"];
 

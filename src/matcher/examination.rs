@@ -3,11 +3,12 @@
 
 use super::Matcher;
 use super::condition::{Condition, ConditionNode, eval_expr};
+use super::condition_shape::EXISTS;
 use super::examination_result::{
     ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
     ExaminedTest, ExaminedValue, TestedValues,
 };
-use super::field_test::{EXISTS, FieldTest, Quantifier};
+use super::field_test::{FieldTest, Quantifier};
 use super::operand::{Operand, OperandSet, PatternSet};
 use super::operator::Operator;
 use super::truth::Truth;

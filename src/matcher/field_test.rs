@@ -2,123 +2,17 @@
 
 use std::hash::BuildHasher;
 
-use super::operator::{COUNT_SHAPE, LENGTH_RECORD, Operator, PATH_OPERAND};
+use super::condition_shape::{CONDITION_RECORD, EXISTS, EXPR_KEY, OPERATOR_FIELDS, PATH};
+use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{JsonType, Number, Value};
 use crate::path::Path;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, Shape, head_span};
+use crate::rules_schema::{Polarity, PolicyReader, head_span};
 use crate::source;
 use crate::work_limit;
-
-const OPERAND: Shape = Shape::Any;
-const STRINGS: Shape = Shape::Either(&[
-    Shape::String("a string"),
-    Shape::NonEmptyList(&Shape::String("a string")),
-    Shape::Record(&PATH_OPERAND),
-]);
-
-pub const PATH: FieldShape = FieldShape::optional(
-    "path",
-    Shape::String("a JSONPath such as `$.input.amount`"),
-    "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
-     `$.context`, `$.session` and `$.annotations`.",
-);
-pub const EQ: FieldShape =
-    FieldShape::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");
-pub const NE: FieldShape =
-    FieldShape::optional("ne", OPERAND, "The value is present and does not equal this.");
-pub const GT: FieldShape =
-    FieldShape::optional("gt", OPERAND, "The value is greater than this number, or sorts after this string.");
-pub const GTE: FieldShape = FieldShape::optional("gte", OPERAND, "The value equals this, or is greater.");
-pub const LT: FieldShape =
-    FieldShape::optional("lt", OPERAND, "The value is less than this number, or sorts before this string.");
-pub const LTE: FieldShape = FieldShape::optional("lte", OPERAND, "The value equals this, or is less.");
-const SET: Shape = Shape::Either(&[Shape::NonEmptyList(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
-pub const IN: FieldShape =
-    FieldShape::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
-pub const NOT_IN: FieldShape =
-    FieldShape::optional("not_in", SET, "The value is present and equals none of these.");
-pub const CONTAINS: FieldShape = FieldShape::optional(
-    "contains",
-    OPERAND,
-    "The value is a string that contains this, or an array with an item that equals this.",
-);
-pub const STARTS_WITH: FieldShape = FieldShape::optional(
-    "starts_with",
-    STRINGS,
-    "The value is a string that starts with this, or with one of these.",
-);
-pub const ENDS_WITH: FieldShape = FieldShape::optional(
-    "ends_with",
-    STRINGS,
-    "The value is a string that ends with this, or with one of these.",
-);
-pub const MATCHES: FieldShape = FieldShape::optional(
-    "matches",
-    Shape::String("a regular expression"),
-    "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
-);
-pub const EXISTS: FieldShape = FieldShape::optional(
-    "exists",
-    Shape::Bool,
-    "Whether the value must be present (`true`) or absent (`false`); `null` is present.",
-);
-const TYPE_WORDS: Shape = Shape::Word(&[
-    ("null", "null"),
-    ("boolean", "`true` or `false`"),
-    ("number", "any number"),
-    ("integer", "a number without a fraction"),
-    ("string", "a string"),
-    ("array", "an array"),
-    ("object", "an object"),
-]);
-pub const TYPE: FieldShape =
-    FieldShape::optional("type", Shape::OneOrMany(&TYPE_WORDS), "The value has this type, or one of these.");
-const LENGTHS: Shape = Shape::Either(&[COUNT_SHAPE, Shape::Record(&LENGTH_RECORD)]);
-pub const LENGTH: FieldShape = FieldShape::optional(
-    "length",
-    LENGTHS,
-    "The number of characters (of a string), items (of an array) or members (of an object): a number, or `{ of: items, gt: 3, lte: 10 }`.",
-);
-pub const INSIDE: FieldShape = FieldShape::optional(
-    "inside",
-    STRINGS,
-    "The value is a file path inside this directory, or one of these, after `.`, `..` and `//` are resolved (symlinks are not). The test \
-     is undecided for a path that programs may interpret differently.",
-);
-pub const BASE: FieldShape = FieldShape::optional(
-    "base",
-    Shape::String("an absolute directory"),
-    "For `inside`: the directory that relative paths start from.",
-);
-pub const HOST: FieldShape = FieldShape::optional(
-    "host",
-    STRINGS,
-    "The value is a URL whose host is this or one of these; `*.example.com` matches subdomains.",
-);
-pub const DOMAIN: FieldShape = FieldShape::optional(
-    "domain",
-    STRINGS,
-    "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
-     subdomains.",
-);
-pub const EACH: FieldShape = FieldShape::optional(
-    "each",
-    Shape::Word(&[
-        ("any", "at least one value passes the tests"),
-        ("every", "there is a value, and all values pass the tests"),
-        ("none", "no value passes the tests"),
-    ]),
-    "For a path that may return several values: how many of them must pass the tests.",
-);
-pub const ABSENT: FieldShape = FieldShape::optional(
-    "absent",
-    Shape::Word(&[("no_match", "the test is false"), ("match", "the test is true")]),
-    "Result of the test if the value is absent. Default: `defaults.absent`.",
-);
 
 /// How a test applies to several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,31 +44,6 @@ impl Quantifier {
         }
     }
 }
-
-/// The key of an expression, as a condition or in place of a path.
-pub const EXPR_KEY: &str = "expr";
-
-/// The keys that are operators.
-const OPERATOR_FIELDS: [FieldShape; 18] = [
-    EQ,
-    NE,
-    GT,
-    GTE,
-    LT,
-    LTE,
-    IN,
-    NOT_IN,
-    CONTAINS,
-    STARTS_WITH,
-    ENDS_WITH,
-    MATCHES,
-    EXISTS,
-    TYPE,
-    LENGTH,
-    INSIDE,
-    HOST,
-    DOMAIN,
-];
 
 /// Result of a test for an absent value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +103,7 @@ impl FieldTest {
         let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
-            && !OPERATOR_FIELDS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
+            && !OPERATOR_FIELDS.iter().any(|test| CONDITION_RECORD.has_misspelling_of(node, test.name))
             && node
                 .entries()?
                 .iter()

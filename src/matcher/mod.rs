@@ -2,6 +2,7 @@
 
 mod comparison;
 mod condition;
+mod condition_shape;
 mod mail_domain;
 mod examination;
 mod examination_result;
@@ -17,7 +18,8 @@ mod undecided;
 mod value_source;
 
 pub use crate::name_pattern::NamePattern;
-pub use condition::{CONDITION_RECORD, CONDITION_SHAPE, Condition};
+pub use condition::Condition;
+pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE};
 pub use examination_result::{
     ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
     ExaminedTest, ExaminedValue, TestedValues,

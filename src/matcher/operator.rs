@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::comparison::{self, FieldComparison, any_matches, with_string};
+use super::comparison::{self, FieldComparison, LengthBounds, any_matches, with_string};
 use super::mail_domain::{DomainPattern, every_domain_matches};
 use super::operand::{self, Operand, OperandSet, PatternSet, ResolvedOperand};
 use super::path_containment::Directory;
@@ -61,15 +61,6 @@ pub static LENGTH_RECORD: RecordShape = RecordShape {
         FieldShape::optional("lte", COUNT_SHAPE, "The length is this or less."),
     ],
 };
-
-/// A compiled `length:`.
-#[derive(Debug)]
-pub struct LengthBounds {
-    /// The type whose parts are counted. `None` for the type of the value.
-    pub of: Option<JsonType>,
-    /// The bounds, all of which must hold.
-    pub bounds: Vec<(FieldComparison, u64)>,
-}
 
 /// A compiled operator of a test.
 #[derive(Debug)]

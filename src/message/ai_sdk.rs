@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::approval_parts::{self, object};
+use super::approval_json::{self, object};
+use super::call_arguments;
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
@@ -39,7 +40,7 @@ fn executed_by_provider(map: &Map) -> BTreeSet<&str> {
 }
 
 fn read_block(block: &Value, role: &Role, provider_executed: &BTreeSet<&str>) -> Option<PartContent> {
-    if let Some(approval) = approval_parts::read(block, role) {
+    if let Some(approval) = approval_json::read(block, role) {
         return Some(approval);
     }
     let map = block.as_object()?;
@@ -53,7 +54,7 @@ fn read_block(block: &Value, role: &Role, provider_executed: &BTreeSet<&str>) ->
         ("tool-call", Role::Assistant) => Some(PartContent::Call(CallPart {
             id,
             name: map.get("toolName")?.as_str()?.to_owned(),
-            input: content_blocks::read_arguments(map.get("input").or(map.get("args"))),
+            input: call_arguments::read(map.get("input").or(map.get("args"))),
         })),
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, status) = read_output(map.get("output").or(map.get("result")));

@@ -1,6 +1,7 @@
 //! Anthropic Messages: results in a user message right after the calls, before any text.
 
-use super::approval_parts::{self, object};
+use super::approval_json::{self, object};
+use super::call_arguments;
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
@@ -16,7 +17,7 @@ pub(super) fn read(json: &Value) -> Message {
         return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
     let is_result_or_answer = |block: &Value| {
-        approval_parts::is_answer_or_state(block)
+        approval_json::is_answer_or_state(block)
             || block.get("type").and_then(Value::as_str) == Some("tool_result")
     };
     let role = segments::role_of_user_message(named, map.get("content"), is_result_or_answer);
@@ -31,7 +32,7 @@ pub(super) fn read(json: &Value) -> Message {
 }
 
 fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
-    if let Some(approval) = approval_parts::read(block, role) {
+    if let Some(approval) = approval_json::read(block, role) {
         return Some(approval);
     }
     let map = block.as_object()?;
@@ -40,7 +41,7 @@ fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
         ("tool_use", Role::Assistant) => Some(PartContent::Call(CallPart {
             id: content_blocks::string_or_empty(map, "id")?,
             name: map.get("name")?.as_str()?.to_owned(),
-            input: content_blocks::unwrap_arguments(map.get("input")),
+            input: call_arguments::unwrap(map.get("input")),
         })),
         ("tool_result", Role::User | Role::Tool) => Some(PartContent::Result(read_result(map)?)),
         _ => None,
@@ -80,7 +81,7 @@ fn write_block(part: &Part) -> Value {
             ("type", Some("tool_use".into())),
             ("id", Some(call.id.clone().into())),
             ("name", Some(call.name.clone().into())),
-            ("input", Some(content_blocks::wrap_arguments(&call.input))),
+            ("input", Some(call_arguments::wrap(&call.input))),
         ]),
         PartContent::Result(result) => object([
             ("type", Some("tool_result".into())),

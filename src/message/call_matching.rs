@@ -10,8 +10,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::approval_parts::{RequestPart, ResponsePart};
-use super::history::{Message, Role};
-use super::occurrence::PartPosition;
+use super::history::{Message, PartPosition, Role};
 use super::part::{CallPart, PartContent, ResultPart};
 use crate::json::{self, Digest, Value};
 

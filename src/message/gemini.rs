@@ -1,6 +1,7 @@
 //! Gemini `contents`: the roles model and user; calls and results as parts, often without ids.
 
-use super::approval_parts::{self, object};
+use super::approval_json::{self, object};
+use super::call_arguments;
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
@@ -32,7 +33,7 @@ pub(super) fn read(json: &Value) -> Message {
         }
     };
     let is_result_or_answer = |block: &Value| {
-        approval_parts::is_answer_or_state(block) || member_in_either_spelling(block, RESULT).is_some()
+        approval_json::is_answer_or_state(block) || member_in_either_spelling(block, RESULT).is_some()
     };
     let role = segments::role_of_user_message(named, map.get("parts"), is_result_or_answer);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("parts"), |block| {
@@ -56,14 +57,14 @@ pub(super) fn has_no_id(call: &Part) -> bool {
 }
 
 fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
-    if let Some(approval) = approval_parts::read(block, role) {
+    if let Some(approval) = approval_json::read(block, role) {
         return Some(approval);
     }
     match (member_in_either_spelling(block, CALL), member_in_either_spelling(block, RESULT), role) {
         (Some(call), None, Role::Assistant) => Some(PartContent::Call(CallPart {
             id: content_blocks::string_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
-            input: content_blocks::unwrap_arguments(call.get("args")),
+            input: call_arguments::unwrap(call.get("args")),
         })),
         (None, Some(result), Role::User | Role::Tool) => Some(PartContent::Result(read_result(result)?)),
         (None, None, _)
@@ -118,7 +119,7 @@ fn write_block(part: &Part) -> Value {
             let call = object([
                 ("id", Some(call.id.clone().into())),
                 ("name", Some(call.name.clone().into())),
-                ("args", Some(content_blocks::wrap_arguments(&call.input))),
+                ("args", Some(call_arguments::wrap(&call.input))),
             ]);
             object([("functionCall", Some(call))])
         }

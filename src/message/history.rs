@@ -52,6 +52,19 @@ impl History {
     pub fn push(&mut self, message: Message) {
         self.messages.push(message);
     }
+
+    pub(super) fn part(&self, position: PartPosition) -> Option<&Part> {
+        self.messages.get(position.message)?.parts.get(position.part)
+    }
+}
+
+/// The position of a part in a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartPosition {
+    /// The message's index.
+    pub message: usize,
+    /// The part's index in the message.
+    pub part: usize,
 }
 
 /// One message. Dialects differ in how they split a turn into messages; the order of the parts is the same in all.

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::ai_sdk::DENIED;
 use super::approval_parts::{RequestPart, ResponsePart, StatePart};
 use super::call_matching::{MatchedCall, match_calls};
-use super::history::{History, Message, Role};
-use super::occurrence::PartPosition;
+use super::history::{History, Message, PartPosition, Role};
 use super::openai_responses::{hosted_response, is_hosted};
 use super::part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};
 

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::call_matching::match_with_generated_ids;
-use super::history::Message;
-use super::occurrence::PartPosition;
+use super::history::{Message, PartPosition};
 use super::part::{CallPart, Part, PartContent, ResultPart};
 
 /// Gives every call without an id one from its position, and every result the id and tool name of its call. A part's source

@@ -6,11 +6,15 @@
 mod ai_sdk;
 mod history_edit;
 mod anthropic;
+mod approval_json;
 mod approval_parts;
+mod call_arguments;
 mod content_blocks;
 mod dialect;
+mod dialect_messages;
 mod gemini;
 mod history;
+mod history_document;
 mod id_assignment;
 mod segments;
 mod call_matching;
@@ -22,9 +26,9 @@ mod provider_history;
 
 pub use approval_parts::{Approver, RequestPart, ResponsePart, StatePart};
 pub use dialect::{Dialect, DialectError};
-pub use history::{History, Message, Role};
+pub use history::{History, Message, PartPosition, Role};
 pub use history_edit::{
     CallResult, HistoryEditError, approval_response, approval_response_message, denied_output,
 };
-pub use occurrence::{CallOccurrence, PartPosition};
+pub use occurrence::CallOccurrence;
 pub use part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};

@@ -2,18 +2,9 @@
 
 use super::approval_parts::{RequestPart, ResponsePart};
 use super::call_matching::{MatchedCall, match_calls};
-use super::history::History;
+use super::history::{History, PartPosition};
 use super::part::{CallPart, Part, PartContent, ResultPart};
 use crate::json::{self, Digest};
-
-/// The position of a part in a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PartPosition {
-    /// The message's index.
-    pub message: usize,
-    /// The part's index in the message.
-    pub part: usize,
-}
 
 /// A call at one position in a history, with everything that belongs to it.
 #[derive(Clone, Debug)]
@@ -87,9 +78,5 @@ impl History {
                 _ => None,
             }),
         })
-    }
-
-    pub(super) fn part(&self, position: PartPosition) -> Option<&Part> {
-        self.messages.get(position.message)?.parts.get(position.part)
     }
 }

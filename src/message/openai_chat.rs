@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions: calls beside the content, one `tool` message for each result, arguments and results as text.
 
-use super::approval_parts::{self, object};
+use super::approval_json::{self, object};
+use super::call_arguments;
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
@@ -22,7 +23,7 @@ pub(super) fn read(json: &Value) -> Message {
     }
     let mut frame = map.clone();
     let (mut parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
-        approval_parts::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &["text"]))
+        approval_json::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &["text"]))
     });
     if let Some(emptied) = emptied {
         frame.insert("content".to_owned(), emptied);
@@ -38,7 +39,7 @@ fn contains_answers(map: &Map) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
     !map.contains_key("tool_call_id")
         && !map.contains_key("name")
-        && blocks.is_some_and(|blocks| blocks.iter().any(approval_parts::is_answer_or_state))
+        && blocks.is_some_and(|blocks| blocks.iter().any(approval_json::is_answer_or_state))
 }
 
 /// Reads the parts of a model's message besides its content.
@@ -84,9 +85,9 @@ fn read_call(call: &Value) -> Option<CallPart> {
 fn read_function(id: String, function: &Map) -> Option<CallPart> {
     let name = function.get("name")?.as_str()?.to_owned();
     let input = match function.get("arguments") {
-        Some(Value::String(text)) => content_blocks::parse_arguments(text),
+        Some(Value::String(text)) => call_arguments::parse(text),
         // Some servers send the arguments as a JSON value.
-        other => content_blocks::read_arguments(other),
+        other => call_arguments::read(other),
     };
     Some(CallPart { id, name, input })
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::approval_parts::{self, RequestPart, ResponsePart, object};
+use super::approval_json::{self, object};
+use super::approval_parts::{RequestPart, ResponsePart};
+use super::call_arguments;
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
@@ -40,8 +42,8 @@ pub(super) fn read(json: &Value) -> Message {
         HOSTED_REQUEST => (Role::Assistant, read_hosted_request(map).map(PartContent::Request)),
         HOSTED_RESPONSE => (Role::Tool, read_hosted_response(map).map(PartContent::Response)),
         kind => {
-            let role = approval_parts::role_of_item(kind).unwrap_or_else(|| role_of_unknown(kind));
-            let content = approval_parts::read(json, &role);
+            let role = approval_json::role_of_item(kind).unwrap_or_else(|| role_of_unknown(kind));
+            let content = approval_json::read(json, &role);
             (role, content)
         }
     };
@@ -59,7 +61,7 @@ fn role_of_unknown(kind: &str) -> Role {
 
 fn read_message(map: &Map, role: Role) -> Message {
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
-        approval_parts::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &TEXTS))
+        approval_json::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &TEXTS))
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
@@ -73,8 +75,8 @@ fn read_call(map: &Map) -> Option<CallPart> {
         id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
         input: match map.get("arguments") {
-            Some(Value::String(text)) => content_blocks::parse_arguments(text),
-            other => content_blocks::read_arguments(other),
+            Some(Value::String(text)) => call_arguments::parse(text),
+            other => call_arguments::read(other),
         },
     })
 }
@@ -103,7 +105,7 @@ fn read_hosted_request(map: &Map) -> Option<RequestPart> {
         approval_id: id.to_owned(),
         tool_call_id: id.to_owned(),
         tool_name: Some(map.get("name")?.as_str()?.to_owned()),
-        input: Some(content_blocks::parse_arguments(map.get("arguments")?.as_str()?)),
+        input: Some(call_arguments::parse(map.get("arguments")?.as_str()?)),
         ..RequestPart::default()
     })
 }

@@ -1,6 +1,7 @@
 //! Message parts: the canonical content, and the JSON that a part was read from.
 
 use super::approval_parts::{RequestPart, ResponsePart, StatePart};
+use super::call_arguments;
 use super::dialect::Dialect;
 use crate::call::ToolCall;
 use crate::json::Value;
@@ -49,7 +50,7 @@ pub struct CallPart {
 impl CallPart {
     /// A call as the model sends it. `null` and an empty string mean no arguments: `{}`.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Self { id: id.into(), name: name.into(), input: super::content_blocks::read_arguments(Some(&input)) }
+        Self { id: id.into(), name: name.into(), input: call_arguments::read(Some(&input)) }
     }
 
     /// The call in the form that policies check.
@@ -158,6 +159,24 @@ impl From<PartContent> for Part {
     }
 }
 
+impl From<StatePart> for Part {
+    fn from(state: StatePart) -> Self {
+        PartContent::State(state).into()
+    }
+}
+
+impl From<RequestPart> for Part {
+    fn from(request: RequestPart) -> Self {
+        PartContent::Request(request).into()
+    }
+}
+
+impl From<ResponsePart> for Part {
+    fn from(response: ResponsePart) -> Self {
+        PartContent::Response(response).into()
+    }
+}
+
 impl Part {
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
@@ -214,8 +233,8 @@ impl Part {
         self.source.as_ref()
     }
 
-    /// Mutable access to the content, only for adding the id or name that the source lacks. The source stays as it is, so
-    /// nothing else may change.
+    /// Mutable access to the content, only for adding the id or name that the source lacks, and for taking parts of a result
+    /// out of their envelopes. The source stays as it is, so nothing else may change.
     pub(super) fn content_mut(&mut self) -> &mut PartContent {
         &mut self.content
     }

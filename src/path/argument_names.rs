@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector};
-use super::pattern::RegexPattern;
+use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector};
 use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
-use crate::safe_text::fold_name;
+use crate::safe_text::{fold_name, is_same_folded};
 
 /// The names that policies read, as a tree: those of the arguments, of their members, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +64,7 @@ impl ArgumentNames {
 
     /// Whether no name is read.
     pub fn is_empty(&self) -> bool {
-        self == &Self::default()
+        self.members.is_empty() && self.any_member.is_none() && self.descendants.is_none()
     }
 
     /// Adds the member at this path of names.
@@ -125,7 +124,8 @@ impl ArgumentNames {
         declares: &dyn Fn(&[PathStep], &str) -> bool,
     ) -> Option<MisreadName> {
         let start = AncestorPath { parent: None, step: AncestorStep::Start, depth: 0 };
-        find_misread_in(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
+        let here: ActiveNames<'n> = all.into_iter().collect();
+        find_misread_in(&here, &[], arguments, start, declares)
     }
 
     fn add_segments(&mut self, segments: &[Segment], open: &mut Vec<(QueryBase, Vec<Segment>)>) {
@@ -193,16 +193,16 @@ impl ArgumentNames {
     }
 }
 
-/// Searches a value. `here` holds the names read from this value, `everywhere` those read from it and everything below it.
+/// Searches a value. `here` holds the names read from this value, `outer` those read from everything below a value around it.
 fn find_misread_in<'n>(
-    here: ActiveNames<'n>,
-    everywhere: ActiveNames<'n>,
+    here: &[&'n ArgumentNames],
+    outer: &[&'n ArgumentNames],
     value: &Value,
     way: AncestorPath<'_>,
     declares: &dyn Fn(&[PathStep], &str) -> bool,
 ) -> Option<MisreadName> {
-    let mut everywhere = everywhere;
-    everywhere.extend(here.iter().filter_map(|names| names.descendants.as_deref()));
+    let below_here = here.iter().filter_map(|names| names.descendants.as_deref());
+    let everywhere: ActiveNames<'n> = outer.iter().copied().chain(below_here).collect();
     // Deeper values are rejected before this check.
     if (here.is_empty() && everywhere.is_empty()) || way.depth > MAX_DEPTH {
         return None;
@@ -222,27 +222,32 @@ fn find_misread_in<'n>(
                     policy_name: meant.to_owned(),
                 });
             }
+            if !has_members(member) {
+                return None;
+            }
             below.extend(any());
-            find_misread_in(below, everywhere.clone(), member, way.to(AncestorStep::Name(name)), declares)
+            find_misread_in(&below, &everywhere, member, way.to(AncestorStep::Name(name)), declares)
         }),
-        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-            find_misread_in(
-                any().collect(),
-                everywhere.clone(),
-                item,
-                way.to(AncestorStep::Index(index)),
-                declares,
-            )
-        }),
+        Value::Array(items) => {
+            let below: ActiveNames<'n> = any().collect();
+            items.iter().enumerate().filter(|(_, item)| has_members(item)).find_map(|(index, item)| {
+                find_misread_in(&below, &everywhere, item, way.to(AncestorStep::Index(index)), declares)
+            })
+        }
         _ => None,
     }
+}
+
+/// Whether names can be read from a value or from below it.
+fn has_members(value: &Value) -> bool {
+    matches!(value, Value::Object(_) | Value::Array(_))
 }
 
 impl ArgumentNames {
     /// The read name for which another name could be taken.
     fn lookalike_of(&self, name: &str) -> Option<&str> {
         fold_name(name).next()?;
-        self.members.keys().map(String::as_str).find(|known| fold_name(known).eq(fold_name(name)))
+        self.members.keys().map(String::as_str).find(|known| is_same_folded(known, name))
     }
 }
 

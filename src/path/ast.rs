@@ -1,7 +1,9 @@
 //! Syntax tree of a query for evaluation: segments, selectors and filters.
 
+use regex::Regex;
+
 use super::evaluation_error::ExpectedType;
-use super::pattern::RegexPattern;
+use super::pattern::MatchScope;
 use crate::call::Root;
 use crate::json::Value;
 
@@ -142,6 +144,14 @@ pub(super) enum Operand {
     Length(Box<Operand>),
     Count(ParsedQuery),
     Value(ParsedQuery),
+}
+
+/// The pattern of `match()` or `search()`.
+#[derive(Clone, Debug)]
+pub(super) enum RegexPattern {
+    Compiled(Regex),
+    /// Compiled for each value; only queries support it, paths reject it.
+    Dynamic(MatchScope, Operand),
 }
 
 /// A query inside a filter.

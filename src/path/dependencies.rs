@@ -1,7 +1,6 @@
 //! Dependencies of a path: the parts of the call that it reads, to detect undecided parts of the session.
 
-use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector};
-use super::pattern::RegexPattern;
+use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector};
 use crate::call::{ContextReads, Root};
 
 /// The data that a path reads, in its own segments and in its filters.

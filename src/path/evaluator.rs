@@ -4,11 +4,14 @@ use smallvec::SmallVec;
 
 use super::ast::{ParsedQuery, QueryBase, Segment, Selector, Selectors};
 use super::evaluation_error::PathEvaluationError;
-use super::filter::TypeCheckMode;
 use super::singular_path::resolve_index;
 use crate::call::{CallView, NodeRef};
 use crate::json::{self, Value};
 use crate::work_limit;
+
+mod filter;
+
+use self::filter::TypeCheckMode;
 
 /// The maximum number of nodes and comparisons of one evaluation.
 pub(super) const BUDGET: usize = 100_000;

@@ -7,7 +7,6 @@
 mod ast;
 mod edit;
 mod evaluator;
-mod filter;
 mod parser;
 mod evaluation_error;
 mod argument_names;

@@ -12,10 +12,10 @@ use jsonpath_rust::parser::parse_json_path;
 
 use super::PathError;
 use super::ast::{
-    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector, Selectors,
-    SliceSelector,
+    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector,
+    Selectors, SliceSelector,
 };
-use super::pattern::{MatchScope, RegexPattern, compile};
+use super::pattern::{MatchScope, compile};
 use super::scanner::{TokenPositions, scan};
 use crate::call::Root;
 use crate::diagnostic::closest_match;

@@ -2,15 +2,7 @@
 
 use regex::Regex;
 
-use super::ast::Operand;
 use crate::regex_compiler;
-
-#[derive(Clone, Debug)]
-pub(super) enum RegexPattern {
-    Compiled(Regex),
-    /// Compiled for each value; only queries support it, paths reject it.
-    Dynamic(MatchScope, Operand),
-}
 
 /// The part of the string that the pattern must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

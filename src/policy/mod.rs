@@ -8,14 +8,15 @@ mod defaults;
 mod compiler;
 mod plan;
 mod reload_settings;
-mod index_cache;
+mod tool_policies;
 mod widening;
 
 pub use compiler::{Bundle, check_version, compile, rules_record};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
 pub use plan::{Plan, order_policies};
-pub use policy_index::{CandidatePolicies, CompiledPolicies, ToolPolicies};
+pub use policy_index::CompiledPolicies;
 pub use reload_settings::ReloadSettings;
+pub use tool_policies::{CandidatePolicies, ToolPolicies};
 pub use widening::{Widening, find_widenings};
 
 use std::path::PathBuf;

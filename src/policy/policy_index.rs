@@ -1,51 +1,22 @@
-//! Policy index: compiles a [`Plan`] into [`CompiledPolicies`], which are immutable and find the policies of a call by tool and by value.
+//! Policy index: compiles a [`Plan`] into [`CompiledPolicies`], which are immutable and find the policies of a call by its tool.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::iter::{Copied, Peekable};
-use std::slice::Iter;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use regex::{RegexSet, RegexSetBuilder};
-use smallvec::SmallVec;
 
-use super::index_cache::IndexCache;
+use super::tool_policies::{GateIndex, ToolPolicies, ToolPolicyCache};
 use super::{Defaults, Mode, Plan, Policy, ReloadSettings};
-use crate::call::{CallView, ContextReads, Phase};
-use crate::json::JsonType;
-use crate::matcher::ScalarKey;
+use crate::call::{ContextReads, Phase};
 use crate::middleware::PolicyKind;
-use crate::path::{ArgumentNames, Path};
+use crate::path::ArgumentNames;
 use crate::script::Names;
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
 /// The length of all patterns of a RegexSet together; building the set takes a hundred times as much memory.
 const MAX_REGEX_SET_BYTES: usize = 512 << 10;
-
-/// Iterator over the policies that may match a call, in evaluation order: those evaluated for every call, merged with those
-/// that the index found.
-#[derive(Debug)]
-pub struct CandidatePolicies<'g> {
-    always: Peekable<Copied<Iter<'g, u32>>>,
-    found: Peekable<smallvec::IntoIter<[u32; 32]>>,
-}
-
-impl Iterator for CandidatePolicies<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        match (self.always.peek(), self.found.peek()) {
-            (Some(always), Some(found)) if found < always => self.found.next(),
-            (Some(_), _) => self.always.next(),
-            (None, _) => self.found.next(),
-        }
-    }
-}
-
-/// Map with a fast hash function, for lookups on every call. A collision costs a comparison and never changes a result.
-type FastHashMap<K, V> = HashMap<K, V, RandomState>;
 
 /// All policies of a bundle, compiled. Immutable except for the cache of tool names.
 #[derive(Debug)]
@@ -63,7 +34,7 @@ pub struct CompiledPolicies {
     for_all_tools: Vec<u32>,
     caches: Vec<u32>,
     run_policies: Vec<u32>,
-    index_cache: IndexCache,
+    tool_cache: ToolPolicyCache,
 }
 
 impl CompiledPolicies {
@@ -130,7 +101,7 @@ impl CompiledPolicies {
             for_all_tools,
             caches,
             run_policies,
-            index_cache: IndexCache::default(),
+            tool_cache: ToolPolicyCache::default(),
         }
     }
 
@@ -181,12 +152,12 @@ impl CompiledPolicies {
     /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
     #[doc(hidden)]
     pub fn tool_policies(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
-        self.index_cache.get_or_build(server, tool, || self.build_tool_policies(server, tool))
+        self.tool_cache.get_or_build(server, tool, || self.build_tool_policies(server, tool))
     }
 
     /// Fills the cache with the tools that were called under other chains, so that no call waits for that after a reload.
     pub(crate) fn prewarm_from(&self, others: &Self) {
-        others.index_cache.for_each_name(|server, tool| {
+        others.tool_cache.for_each_name(|server, tool| {
             self.tool_policies(server, tool);
         });
     }
@@ -234,7 +205,7 @@ impl CompiledPolicies {
         });
         ToolPolicies {
             normalise: in_phase(Phase::Normalise).into(),
-            gate: GateIndex::build(in_phase(Phase::Gate), self),
+            gate: GateIndex::build(in_phase(Phase::Gate), &self.policies),
             execute: execute.into(),
             settle: in_phase(Phase::Settle).into(),
             invalidates: self.invalidated_caches(tool).into(),
@@ -264,117 +235,5 @@ impl CompiledPolicies {
             })
         };
         self.caches.iter().copied().filter(matching).collect()
-    }
-}
-
-/// The policies for one tool, by phase, in evaluation order.
-#[derive(Debug)]
-pub struct ToolPolicies {
-    /// The policies of the normalise phase.
-    pub normalise: Box<[u32]>,
-    /// The policies of the gate phase.
-    pub gate: GateIndex,
-    /// The policies that wrap the execution, outermost first.
-    pub execute: Box<[u32]>,
-    /// The policies of the settle phase.
-    pub settle: Box<[u32]>,
-    /// The caches that a call of the tool invalidates.
-    pub invalidates: Box<[u32]>,
-    /// The context members read by the policies that an approval is bound to.
-    pub context_reads: ContextReads,
-    /// The arguments that enforced policies read.
-    pub argument_reads: ArgumentNames,
-    /// The arguments that templates of enforced policies name.
-    pub template_arguments: ArgumentNames,
-}
-
-/// The policies of the gate phase. Those that require a certain value at a certain path are found by hash.
-#[derive(Debug)]
-pub struct GateIndex {
-    always: Box<[u32]>,
-    lookups: Box<[ValueIndex]>,
-    hasher: RandomState,
-}
-
-/// All policies that require a value of one type at one path to equal one of their literals.
-#[derive(Debug)]
-struct ValueIndex {
-    path: Path,
-    json_type: JsonType,
-    by_hash: FastHashMap<u64, Vec<u32>>,
-    all_policies: Vec<u32>,
-}
-
-/// With fewer policies than this on one path, evaluation is as fast as a lookup.
-const MIN_INDEXED_POLICIES: usize = 4;
-
-impl GateIndex {
-    fn build(policies: Vec<u32>, compiled: &CompiledPolicies) -> Self {
-        let hasher = RandomState::default();
-        let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
-        let demand = |index: &u32| {
-            compiled
-                .policy(*index)?
-                .matcher
-                .condition
-                .as_ref()?
-                .required_tests()
-                .find_map(|test| test.index_keys())
-        };
-        for index in &policies {
-            if let Some((path, keys)) = demand(index)
-                && let Some(key) = keys.first()
-            {
-                groups.entry((path.text().to_owned(), key.json_type())).or_default().push(*index);
-            }
-        }
-        groups.retain(|_, members| members.len() >= MIN_INDEXED_POLICIES);
-        let mut always = policies;
-        let mut lookups = Vec::new();
-        for ((_, json_type), members) in groups {
-            let mut by_hash: FastHashMap<u64, Vec<u32>> = FastHashMap::default();
-            let mut tested_path = None;
-            for index in &members {
-                let Some((path, keys)) = demand(index) else { continue };
-                for key in keys {
-                    by_hash.entry(key.hash(&hasher)).or_default().push(*index);
-                }
-                tested_path = Some(path.clone());
-            }
-            if let Some(path) = tested_path {
-                always.retain(|index| members.binary_search(index).is_err());
-                lookups.push(ValueIndex { path, json_type, by_hash, all_policies: members });
-            }
-        }
-        Self { always: always.into(), lookups: lookups.into(), hasher }
-    }
-
-    /// Returns the policies that may match this call; all others certainly do not.
-    pub fn candidates(&self, view: &CallView<'_>) -> CandidatePolicies<'_> {
-        let mut found: SmallVec<[u32; 32]> = SmallVec::new();
-        for lookup in &self.lookups {
-            match lookup.path.nodes(view) {
-                Ok(nodes) => {
-                    match nodes.first().map(|node| (ScalarKey::from_node(*node), node.json_type())) {
-                        // Absent value: none of the policies matches.
-                        None => {}
-                        Some((Some(key), json_type)) if json_type == lookup.json_type => {
-                            found.extend(
-                                lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
-                            );
-                        }
-                        // Value of another type: evaluate each policy, which reports that its test is undecided.
-                        Some(_) => found.extend_from_slice(&lookup.all_policies),
-                    }
-                }
-                Err(_) => found.extend_from_slice(&lookup.all_policies),
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        CandidatePolicies {
-            always: self.always.iter().copied().peekable(),
-            found: found.into_iter().peekable(),
-        }
     }
 }

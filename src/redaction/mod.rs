@@ -20,13 +20,13 @@ mod redactor;
 mod json_redaction;
 mod prefilter;
 mod match_extent;
-mod replacement;
+mod redaction_rule;
 mod stream_redactor;
 
 pub use json_redaction::NestingError;
 pub use match_extent::MatchExtent;
+pub use redaction_rule::Replacement;
 pub use redactor::{RedactionStyle, Redactor};
-pub use replacement::Replacement;
 pub use stream_redactor::{MAX_HELD, MatchTooLongError, StreamRedactor};
 
 use std::ops::Range;

@@ -11,13 +11,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use regex::Regex;
-
-use super::detector_input::JsonKeys;
 use super::normalized_text::NormalizedText;
 use super::redacted_ranges::RedactedRange;
+use super::redaction_rule::{RedactionRule, Replacement};
 use super::redactor::{Redactor, SearchScope};
-use super::replacement::Replacement;
 use super::{MatchExtent, prefilter};
 
 /// The maximum number of bytes held back.
@@ -49,30 +46,6 @@ fn is_space(c: char) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {MAX_HELD} bytes may belong to one secret")]
 pub struct MatchTooLongError;
-
-/// Finds the ranges to redact in a streamed text.
-pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
-    /// Returns the redacted ranges in order, with their replacements.
-    fn find_redactions(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange>;
-    /// The custom patterns that it searches for.
-    fn patterns(&self) -> &[Regex];
-    /// Whether it runs detectors.
-    fn has_detectors(&self) -> bool;
-}
-
-impl RedactionRule for Redactor {
-    fn find_redactions(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
-        self.find_redactions(text, JsonKeys::default(), scope)
-    }
-
-    fn patterns(&self) -> &[Regex] {
-        self.patterns()
-    }
-
-    fn has_detectors(&self) -> bool {
-        self.has_detectors()
-    }
-}
 
 /// The streaming redaction or replacement of one text.
 #[derive(Debug)]

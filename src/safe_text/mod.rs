@@ -13,6 +13,7 @@ pub use markup_escape::{
 };
 pub use mixed_script::{find_imitated_latin, find_mixed_scripts};
 pub use name_folding::fold_name;
+pub(crate) use name_folding::is_same_folded;
 
 use crate::unicode::is_invisible;
 

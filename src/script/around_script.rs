@@ -8,18 +8,18 @@ use std::sync::{Arc, OnceLock};
 use super::ScriptCompileError;
 use super::compiler::compile;
 use super::dependencies::ProgramDependencies;
-use super::effect::ScriptEffect;
-use super::exported_value::ExportedValue;
 use super::fuel::{Fuel, ScriptLimits};
 use super::interpreter::{ControlFlow, Interpreter};
 use super::journal::{Journal, JournalError};
 use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
-use super::program::{Program, SourcePosition};
+use super::program::Program;
 use super::replay_host::ReplayHost;
+use super::replay_result::{ReplayResult, ScriptRunError};
+use super::script_call::{CallSnapshot, ScriptCall};
 use super::value::ScriptValue;
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
-use crate::json::{Digest, Value, canonical_text, json};
+use crate::json::{Digest, Value};
 use crate::path::ArgumentNames;
 
 /// The maximum length of a script, in bytes.
@@ -44,78 +44,6 @@ pub struct AroundScript {
     dependencies: ProgramDependencies,
     context_reads: Arc<ContextReads>,
     digest: Digest,
-}
-
-/// The input of all replays of one call: the call itself, and the session as it was when the script first started.
-#[derive(Clone, Debug)]
-pub struct ScriptCall<'c>(Arc<CallSnapshot<'c>>);
-
-#[derive(Debug)]
-pub(super) struct CallSnapshot<'c> {
-    script: Digest,
-    pub(super) call: &'c ToolCall,
-    /// The members of the call's context that the script reads.
-    context: Arc<ContextReads>,
-    /// The annotations that the tool's server declares, if the script reads them.
-    pub(super) annotations: Option<&'c Value>,
-    /// The parts of the session that the script reads, if any. A copy: the session changes later, and a replay must not see that.
-    pub(super) session: Option<Value>,
-    /// Computed on demand: a call that stays in this process needs none.
-    digest: OnceLock<Digest>,
-}
-
-/// The result of one replay.
-#[derive(Clone, Debug)]
-pub enum ReplayResult<'c> {
-    /// The script stopped at an effect that has no result in the journal: perform it, record the result, replay.
-    Effect(ScriptEffect<'c>),
-    /// The script completed.
-    Completed {
-        /// The value of the last statement, or the returned value.
-        output: ExportedValue<'c>,
-        /// The journal entry (from 0) whose result this is, unchanged.
-        from: Option<usize>,
-    },
-    /// The script threw an error, or did not catch one.
-    Exception(ScriptException),
-    /// The script failed.
-    Failed(ScriptRunError),
-}
-
-/// The error that ended a script.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptException {
-    /// The message.
-    pub message: String,
-    /// An identifier that policies can match.
-    pub kind: Option<String>,
-    /// The journal entry (from 0) whose result this error is; `None` for an error of the script itself.
-    pub journal_entry: Option<usize>,
-}
-
-/// A failure of a script: an uncaught runtime error, an exceeded limit, or a journal that does not match.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ScriptRunError {
-    /// The problem.
-    pub message: String,
-    /// Line and column in the script, both from 1, in characters.
-    pub position: Option<(usize, usize)>,
-    /// Whether the script requested other effects than the journal holds.
-    pub is_mismatch: bool,
-    /// Whether the script exceeded a limit.
-    pub is_limit: bool,
-}
-
-impl ScriptRunError {
-    pub(super) fn new(message: impl Into<String>, spot: Option<SourcePosition>) -> Self {
-        let position = spot.map(|spot| (spot.line, spot.column));
-        Self { message: message.into(), position, is_mismatch: false, is_limit: false }
-    }
-
-    pub(super) fn mismatch(message: impl Into<String>, spot: Option<SourcePosition>) -> Self {
-        Self { is_mismatch: true, ..Self::new(message, spot) }
-    }
 }
 
 impl AroundScript {
@@ -306,28 +234,5 @@ impl AroundScript {
             (Err(ControlFlow::Exception(error, spot)), _) => evaluation.host.exception(&error, spot),
             (Err(_), _) => ReplayResult::Failed(ScriptRunError::new("the script ended unexpectedly", None)),
         }
-    }
-}
-
-impl ScriptCall<'_> {
-    pub(super) fn script(&self) -> Digest {
-        self.0.script
-    }
-
-    pub(super) fn session(&self) -> Option<&Value> {
-        self.0.session.as_ref()
-    }
-
-    /// The digest of the call, to which a stored journal is bound.
-    pub fn digest(&self) -> Digest {
-        *self.0.digest.get_or_init(|| {
-            let CallSnapshot { call, context, annotations, .. } = &*self.0;
-            let context = context.select(&call.context);
-            let names = json!([call.tool, call.server, call.id]);
-            let values = [&call.input, &context, &call.options, annotations.unwrap_or(&Value::Null)]
-                .map(canonical_text)
-                .join(",");
-            Digest::compute(format!("[{},{values}]", canonical_text(&names)).as_bytes())
-        })
     }
 }

@@ -10,7 +10,6 @@ use super::dependencies::ProgramDependencies;
 use super::function_library;
 use super::function_table::{Implementation, find_function};
 use super::names::Names;
-use super::number_literal::reject_ambiguous_floats;
 use super::operators::{self, find_operator};
 use super::parser::{
     ChainLink, FunctionDefinition, Language, byte_offset, closure_name, function_definitions,
@@ -19,6 +18,13 @@ use super::parser::{
 use super::program::{AssignTarget, Code, CodeNode, FunctionBody, Program, ReadOnlyVariable, TargetStep};
 use crate::call::Root;
 use crate::diagnostic::closest_match;
+
+mod calls;
+mod names;
+mod number_literal;
+mod statements;
+
+use self::number_literal::reject_ambiguous_floats;
 
 /// The maximum number of links in a chain such as `a.b[c].d()`.
 const MAX_LINKS: usize = 48;

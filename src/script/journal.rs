@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::around_script::ScriptCall;
 use super::effect::{Answer, ScriptEffect};
 use super::fuel::VALUE_BYTES;
+use super::script_call::ScriptCall;
 use crate::json::{self, Value};
 
 /// The maximum number of effects of one call.

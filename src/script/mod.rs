@@ -21,25 +21,21 @@ mod program;
 mod names;
 mod parser;
 mod dependencies;
-mod number_literal;
 mod compiler;
-mod call_compiler;
-mod name_compiler;
 mod shared_functions;
-mod statement_compiler;
 mod assignment;
 mod error_object;
 mod interpreter;
 mod operand_interpreter;
 mod loop_interpreter;
 mod predicate;
+mod script_call;
 mod journal;
+mod replay_result;
 mod replay_host;
 mod around_script;
 
-pub use around_script::{
-    AroundScript, MAX_SCRIPT, ReplayResult, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError,
-};
+pub use around_script::{AroundScript, MAX_SCRIPT, SCRIPT_LIMITS};
 pub use data_set::DataSet;
 pub use definition_name::DefinitionName;
 pub use effect::{Answer, ScriptEffect};
@@ -52,6 +48,8 @@ pub use names::Names;
 pub use predicate::{Expression, ExpressionError, ExpressionValue, Predicate};
 pub use program::SharedFunctions;
 pub use reference_text::{NUMBERS, STATEMENTS, VARIABLES};
+pub use replay_result::{ReplayResult, ScriptException, ScriptRunError};
+pub use script_call::ScriptCall;
 
 /// A compile error of an expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

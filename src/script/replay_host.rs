@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::around_script::{CallSnapshot, ReplayResult, ScriptException, ScriptRunError};
 use super::effect::{Answer, ScriptEffect, parse_duration};
 use super::error_object::error_object;
 use super::exported_value::ExportedValue;
@@ -13,6 +12,8 @@ use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
 use super::named_value::NamedValue;
 use super::predicate::EMPTY;
 use super::program::{ReadOnlyVariable, SourcePosition};
+use super::replay_result::{ReplayResult, ScriptException, ScriptRunError};
+use super::script_call::CallSnapshot;
 use super::value::{ScriptValue, ValueKind};
 use crate::call::Root;
 use crate::json::Value;

@@ -293,7 +293,10 @@ impl Session {
         let stored = if self.is_recorded { self.refresh_state().await } else { Ok(()) };
         let scope = self.scope();
         let mut runner = self.runner(&scope, executor);
-        runner.run_call(call, occurrence, &stored, started).await
+        let prepared = runner.prepare(call, occurrence, &stored).await;
+        let decision = runner.decide(&prepared);
+        let outcome = runner.run_prepared(&prepared, decision, started).await;
+        runner.report(outcome)
     }
 
     /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the
@@ -324,8 +327,9 @@ impl Session {
         let Self { listener, round, offered, .. } = self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let services = &shared.services;
+        let EngineServices { clock, keys, .. } = services;
         let context = CallContext {
-            kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
+            kernel: Kernel { layers, tools, clock: &**clock, keys, listener: listener.as_deref() },
             services,
             executor,
             hooks: HookRunner { all: hooks, run, tools, observers: &services.observers },

@@ -3,6 +3,11 @@
 use crate::diagnostic::{SourceId, Span};
 use crate::json::{Map, Number, Value};
 
+/// The maximum nesting of lists and mappings.
+pub const MAX_NESTING: usize = 64;
+/// The maximum number of values in a bundle; an alias counts each time it is used.
+pub const MAX_NODES: usize = 1_000_000;
+
 /// A value with its position.
 #[derive(Clone, Debug)]
 pub struct YamlNode {

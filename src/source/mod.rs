@@ -15,12 +15,12 @@ mod plain_scalar;
 mod yaml_errors;
 
 pub use directive_comments::{DirectiveComment, find_comments};
-pub use document_tree::{MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
+pub use document_tree::{MAX_NESTING, MAX_NODES, MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
 pub use file_content::read_referenced_file;
 pub use file_content::{FileContentError, NotUtf8Error};
 pub use file_discovery::{BundleFiles, find_bundle_files, is_policy_test, is_rules_file};
 pub use load::load_texts_below;
 pub use load::load_trusted;
 pub use load::{LoadedFile, LoadedSources, load, load_policy_tests, load_texts};
-pub use parse::{MAX_NESTING, MAX_NODES, parse};
+pub use parse::parse;
 pub use text_offsets::{exact_span_in, span_in};

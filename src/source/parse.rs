@@ -6,19 +6,13 @@ use std::collections::hash_map::Entry as Slot;
 use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, StructureStyle};
 
 use super::aliases::Anchors;
-use super::document_tree::{MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
+use super::document_tree::{
+    MAX_NESTING, MAX_NODES, MappingEntry, StringStyle, YamlNode, YamlString, YamlValue,
+};
 use super::plain_scalar::{PlainScalar, resolve_plain};
-use super::unsupported_yaml;
+use super::unsupported_yaml::{self, MAX_PROBLEMS};
 use super::yaml_errors;
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
-
-/// The maximum nesting of lists and mappings.
-pub const MAX_NESTING: usize = 64;
-/// The maximum number of values in a bundle; an alias counts each time it is used.
-pub const MAX_NODES: usize = 1_000_000;
-
-/// After this many problems, the rest of a file is not read.
-pub(super) const MAX_PROBLEMS: usize = 100;
 
 /// Parses one rules file.
 ///

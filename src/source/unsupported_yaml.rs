@@ -1,11 +1,13 @@
 //! Diagnostics for unsupported YAML features: problem and fix, for authors of rules files.
 
-use super::document_tree::{YamlNode, YamlValue};
-use super::parse::{MAX_NESTING, MAX_PROBLEMS};
+use super::document_tree::{MAX_NESTING, YamlNode, YamlValue};
 use crate::diagnostic::{
     BAD_ALIAS, DUPLICATE_KEY, Diagnostic, EMPTY_FILE, SEVERAL_DOCUMENTS, SourceId, Span, YAML_FEATURE,
     YAML_LIMIT,
 };
+
+/// After this many problems, the rest of a file is not read.
+pub(super) const MAX_PROBLEMS: usize = 100;
 
 pub(super) fn empty_file(source: SourceId, text: &str) -> Diagnostic {
     let message = if text.trim().is_empty() { "the file is empty" } else { "the file contains no rules" };

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use super::OutputFormat;
 use super::check;
 use super::exit::{CommandError, ExitStatus};
-use super::json_inputs::{read_context, read_tools};
 use super::output::{Output, print_build_errors};
-use super::rules_args;
+use super::rules_args::EvaluationArgs;
 use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
 use super::run::{parse_record, warn_about_invalid_schemas};
@@ -42,16 +41,8 @@ use callgate::policy;
         echo '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}' | callgate explain --policies policies -"
 )]
 pub(super) struct ExplainArgs {
-    /// Rules files, or directories to search for them
-    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
-    policies: Vec<PathBuf>,
-    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
-    /// tools/list
-    #[arg(long, value_name = "FILE")]
-    tools: Option<PathBuf>,
-    /// A JSON object, the context of every call; members of a call's own context override it
-    #[arg(long, value_name = "FILE")]
-    context: Option<PathBuf>,
+    #[command(flatten)]
+    evaluation: EvaluationArgs,
     /// Explain only why this policy did not apply
     #[arg(long, value_name = "POLICY")]
     why_not: Option<String>,
@@ -71,10 +62,9 @@ pub(super) struct ExplainArgs {
 
 pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
-    let (policies, calls) =
-        rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
-    let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
-    let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
+    let (policies, calls) = arguments.evaluation.split_rules_and_calls(arguments.calls.as_deref(), which)?;
+    let tools = arguments.evaluation.read_tools()?;
+    let context = arguments.evaluation.read_context()?;
     let mut built = policy::build(policies);
     let Some(compiled) = built.policies.take() else {
         print_build_errors(&built);

@@ -1,16 +1,66 @@
-//! Rules arguments of commands: loads `--policies` and reports errors on stderr.
+//! Rules arguments of commands: loads `--policies` and reports errors on stderr; with `--tools` and `--context`, what calls are evaluated
+//! with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check;
 use super::exit::{CommandError, ExitStatus};
+use super::json_inputs::{read_context, read_tools};
 use super::output::{print_build_errors, print_error, print_test_failures};
 use callgate::engine::{self, RejectionReason};
+use callgate::json::Map;
 use callgate::policy::CompiledPolicies;
 use callgate::reload;
 use callgate::source::is_rules_file;
+use callgate::tools::ToolDescriptor;
 use callgate_policy_tests::PolicyTests;
+
+// Not a doc comment, which would replace the description of the command.
+// What the calls of a file are evaluated with.
+#[derive(clap::Args)]
+pub(super) struct EvaluationArgs {
+    /// Rules files, or directories to search for them
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    policies: Vec<PathBuf>,
+    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
+    /// tools/list
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// A JSON object, the context of every call; members of a call's own context override it
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+}
+
+impl EvaluationArgs {
+    /// Separates rules and calls: in `--policies a b calls.jsonl`, the calls are among the values of the option. `which` is the error
+    /// message if no calls are given.
+    pub(super) fn split_rules_and_calls<'a>(
+        &'a self,
+        calls: Option<&'a Path>,
+        which: &str,
+    ) -> Result<(&'a [PathBuf], &'a Path), CommandError> {
+        match (calls, self.policies.split_last()) {
+            (Some(calls), _) => Ok((&self.policies, calls)),
+            (None, Some((calls, policies)))
+                if !policies.is_empty() && !calls.is_dir() && !is_rules_file(calls) =>
+            {
+                Ok((policies, calls))
+            }
+            _ => Err(CommandError::new(which)),
+        }
+    }
+
+    /// Reads `--tools`; empty without it.
+    pub(super) fn read_tools(&self) -> Result<Vec<ToolDescriptor>, CommandError> {
+        Ok(self.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default())
+    }
+
+    /// Reads `--context`; empty without it.
+    pub(super) fn read_context(&self) -> Result<Map, CommandError> {
+        Ok(self.context.as_deref().map(read_context).transpose()?.unwrap_or_default())
+    }
+}
 
 /// Loads rules. If they can't be used, reports the errors and returns the exit status.
 pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
@@ -36,22 +86,4 @@ pub(super) fn load_or_allow_all(policies: &[PathBuf]) -> Result<Arc<CompiledPoli
         print_error(error);
         ExitStatus::Error
     })
-}
-
-/// Separates rules and calls: in `--policies a b calls.jsonl`, the calls are among the values of the option. `which` is the error
-/// message if no calls are given.
-pub(super) fn split_rules_and_calls<'a>(
-    policies: &'a [PathBuf],
-    calls: Option<&'a Path>,
-    which: &str,
-) -> Result<(&'a [PathBuf], &'a Path), CommandError> {
-    match (calls, policies.split_last()) {
-        (Some(calls), _) => Ok((policies, calls)),
-        (None, Some((calls, policies)))
-            if !policies.is_empty() && !calls.is_dir() && !is_rules_file(calls) =>
-        {
-            Ok((policies, calls))
-        }
-        _ => Err(CommandError::new(which)),
-    }
 }

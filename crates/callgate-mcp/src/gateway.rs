@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::connection::{ClientConnection, ClientContext};
+use super::client_info::ClientContext;
 use super::pins::{LockFileError, PinStatus, PinnedTools, Signers};
+use super::tool_change_notifier::ToolChangeNotifier;
 use super::upstream_server::{ServerSpec, Transport};
 use callgate::engine::Engine;
 use callgate::json::Value;
@@ -33,7 +34,8 @@ pub struct Gateway {
     /// The rules can be reloaded while it runs.
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
-    connections: Mutex<Vec<Weak<ClientConnection>>>,
+    /// Those of the connected clients.
+    notifiers: Mutex<Vec<Weak<ToolChangeNotifier>>>,
     /// Tools already logged as not reviewed.
     logged_tools: Mutex<BTreeSet<String>>,
 }
@@ -57,7 +59,7 @@ impl Gateway {
             pins: None,
             rules_can_change: false,
             log: Box::new(|_| {}),
-            connections: Mutex::new(Vec::new()),
+            notifiers: Mutex::new(Vec::new()),
             logged_tools: Mutex::default(),
         }
     }
@@ -158,20 +160,21 @@ impl Gateway {
         session.concurrent_for(client.requester.clone(), rules_lookup(self))
     }
 
-    pub(super) fn add_connection(&self, connection: &Arc<ClientConnection>) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        connections.retain(|connection| connection.strong_count() > 0);
-        connections.push(Arc::downgrade(connection));
+    /// Adds a client to notify of changed tools, as long as it is connected.
+    pub(super) fn add_notifier(&self, notifier: &Arc<ToolChangeNotifier>) {
+        let mut notifiers = self.notifiers.lock().unwrap_or_else(PoisonError::into_inner);
+        notifiers.retain(|notifier| notifier.strong_count() > 0);
+        notifiers.push(Arc::downgrade(notifier));
     }
 
     /// Notifies every client that its tool list may have changed.
     pub async fn notify_tools_changed(&self) {
-        let connections: Vec<Arc<ClientConnection>> = {
-            let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-            connections.iter().filter_map(Weak::upgrade).collect()
+        let notifiers: Vec<Arc<ToolChangeNotifier>> = {
+            let notifiers = self.notifiers.lock().unwrap_or_else(PoisonError::into_inner);
+            notifiers.iter().filter_map(Weak::upgrade).collect()
         };
-        for connection in connections {
-            connection.notify_tools_changed().await;
+        for notifier in notifiers {
+            notifier.notify_tools_changed().await;
         }
     }
 }

@@ -32,7 +32,9 @@ mod client_sender;
 mod pending_messages;
 mod pins;
 mod requester;
+mod upstream_event;
 mod upstream_server;
+mod tool_change_notifier;
 mod stdio_server;
 mod stdio_streams;
 mod tasks;
@@ -41,8 +43,8 @@ mod http_upstream;
 
 pub use call_result::{OUTCOME_META_KEY, QUARANTINED};
 pub use child_supervision::{SupervisionError, exec_server};
+pub use client_info::ClientContext;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
-pub use connection::ClientContext;
 pub use description_scan::{DescriptionFinding, scan_description};
 pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
 pub use http_server::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpServer, SessionNameSource};
@@ -55,4 +57,5 @@ pub use pins::{
 pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;
 pub use tool_inventory::ToolInventory;
-pub use upstream_server::{ServerSpec, Transport, UpstreamError};
+pub use upstream_event::UpstreamError;
+pub use upstream_server::{ServerSpec, Transport};

@@ -4,7 +4,7 @@ use super::connection::{ClientConnection, Upstream};
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::routes::{ListKind, Route};
 use super::tool_list;
-use super::upstream_server::UpstreamError;
+use super::upstream_event::UpstreamError;
 use callgate::json::{Map, Value, json};
 
 /// The maximum number of pages of one list.

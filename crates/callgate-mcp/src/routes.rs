@@ -84,18 +84,47 @@ impl ListKind {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
+    /// The methods of the protocol, as they are spelled in messages, and who answers them.
+    const EXPECTED: &[(&str, Route)] = &[
+        ("initialize", Route::Initialize),
+        ("server/discover", Route::Discover),
+        ("ping", Route::Local),
+        ("tools/list", Route::Merge(ListKind::Tools)),
+        ("tools/call", Route::ToolCall),
+        ("prompts/list", Route::Merge(ListKind::Prompts)),
+        ("prompts/get", Route::ByName(&["name"])),
+        ("completion/complete", Route::ByOptionalName(&["ref", "name"])),
+        ("resources/list", Route::Merge(ListKind::Resources)),
+        ("resources/templates/list", Route::Merge(ListKind::ResourceTemplates)),
+        ("resources/read", Route::TryEach),
+        ("resources/subscribe", Route::TryEach),
+        ("resources/unsubscribe", Route::TryEach),
+        ("subscriptions/listen", Route::Subscribe),
+        ("logging/setLevel", Route::Broadcast),
+        ("tasks/list", Route::TryEach),
+        ("tasks/get", Route::TryEach),
+        ("tasks/result", Route::TryEach),
+        ("tasks/update", Route::TryEach),
+        ("tasks/cancel", Route::TryEach),
+    ];
+
     #[test]
-    fn each_method_has_one_route() {
-        let methods: BTreeSet<&str> = ROUTES.iter().map(|(method, _)| *method).collect();
-        assert_eq!(methods.len(), ROUTES.len());
-        for (method, route) in ROUTES {
+    fn each_method_has_its_route() {
+        assert_eq!(ROUTES, EXPECTED);
+        for (method, route) in EXPECTED {
+            // The first row of a method counts, so a second one would have no effect.
             assert_eq!(Route::from_method(method), *route, "{method}");
             assert_eq!(*route == Route::ToolCall, method::resembles_tools_call(method), "{method}");
         }
+    }
+
+    #[test]
+    fn lists_are_members_of_their_results() {
+        let kinds = [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates];
+        let members = ["tools", "prompts", "resources", "resourceTemplates"];
+        assert_eq!(kinds.map(ListKind::member), members);
     }
 
     #[test]

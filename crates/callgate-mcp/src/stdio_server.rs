@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
+use super::client_info::ClientContext;
 use super::client_sender::ClientSender;
-use super::connection::{ClientConnection, ClientContext};
+use super::connection::ClientConnection;
 use super::gateway::Gateway;
 use super::jsonrpc::{JsonRpcMessage, MessageError};
 use super::line_codec::{self, Line, LineReader};
 use super::requester::{self, ClientSource};
-use super::upstream_server::UpstreamError;
+use super::upstream_event::UpstreamError;
 
 /// How long to wait for unanswered requests after the client has closed its input.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::jsonrpc::JsonRpcMessage;
 use super::line_codec::{self, Line, LineReader};
 use super::malformed_recovery;
-use super::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
+use super::upstream_event::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 
 /// How long a server has to exit after its input is closed, and again after SIGTERM.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);

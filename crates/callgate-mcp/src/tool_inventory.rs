@@ -4,13 +4,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::client_info::ClientContext;
 use super::client_sender::ClientSender;
-use super::connection::{ClientConnection, ClientContext, Upstream};
+use super::connection::{ClientConnection, Upstream};
 use super::gateway::Gateway;
 use super::jsonrpc::{JsonRpcMessage, RequestId};
 use super::method;
 use super::tool_list;
-use super::upstream_server::UpstreamError;
+use super::upstream_event::UpstreamError;
 use callgate::json::{Value, json};
 
 /// The protocol version for servers that don't support 2026-07-28.

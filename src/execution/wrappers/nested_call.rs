@@ -58,8 +58,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                 NestedCall::Run { changed, wrappers: decision.wrappers().to_vec() }
             }
             Effect::Answer => NestedCall::Answered(
-                decision
-                    .own_answer()
+                CallResponse::from_decision(&decision)
                     .unwrap_or_else(|| CallResponse::failed(ToolError::new("nothing answers"))),
             ),
             Effect::Suspend if self.attempts > 0 => NestedCall::TooLate,

@@ -1,7 +1,7 @@
 //! The generic cell rate algorithm, implemented as a leaky bucket: exact, because only the reported wait is divided and
 //! rounded.
 
-use super::encoding::{LimitDecoder, LimitEncoder};
+use super::limit_encoder::{LimitDecoder, LimitEncoder};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 

@@ -9,6 +9,7 @@
 //! been, and nobody waits longer than the limit's own period.
 
 pub mod encoding;
+mod limit_encoder;
 mod resettable_count;
 mod gcra;
 mod sliding_window;

@@ -1,6 +1,6 @@
 //! A sum that is reset as a whole: at the end of its window, or when nothing was acquired for a while.
 
-use super::encoding::{LimitDecoder, LimitEncoder};
+use super::limit_encoder::{LimitDecoder, LimitEncoder};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 

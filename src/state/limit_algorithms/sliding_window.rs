@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::encoding::{LimitDecoder, LimitEncoder, is_in_range};
+use super::limit_encoder::{LimitDecoder, LimitEncoder, is_in_range};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 

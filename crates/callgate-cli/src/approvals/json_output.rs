@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use super::{ApprovalsError, show};
+use super::ApprovalsError;
+use super::request_card::{editable_paths, request_card};
 use crate::exit::CommandError;
 use crate::output::Output;
 use callgate::approval::{Grant, IgnoredAnswer, InboxItem, RequestStatus, Tally};
@@ -63,10 +64,10 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
         "decision": decision,
         "why": why,
         "asks": asks.collect::<Vec<_>>(),
-        "editable": show::editable_paths(item),
+        "editable": editable_paths(item),
         "answers": answers.collect::<Vec<_>>(),
         "outcome": outcome,
-        "card": json!(show::request_card(item, CardExtent::Bounded)),
+        "card": json!(request_card(item, CardExtent::Bounded)),
     })
 }
 

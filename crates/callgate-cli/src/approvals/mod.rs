@@ -5,6 +5,7 @@ mod next_steps;
 mod grants;
 mod json_output;
 mod list;
+mod request_card;
 mod show;
 
 use std::io::{Read, Write};

@@ -5,8 +5,9 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::clients::ClientProperties;
-use super::server_entry::{ConfigFileError, ServerEntry, read_entries};
+use super::clients::{ClientProperties, ConfigSyntax};
+use super::server_entry::{ConfigFileError, ServerEntry};
+use super::{json_config, toml_config};
 use crate::exit::CommandError;
 use callgate::diagnostic::SourceMap;
 
@@ -124,6 +125,17 @@ impl ConfigBackup {
     pub(super) fn entry(&self, path: &[String]) -> Option<(&str, &ServerEntry)> {
         let entry = self.entries.iter().find(|entry| entry.path == path)?;
         Some((&self.text, entry))
+    }
+}
+
+/// Reads all servers of a file.
+pub(super) fn read_entries(
+    text: &str,
+    facts: &ClientProperties,
+) -> Result<Vec<ServerEntry>, ConfigFileError> {
+    match facts.syntax {
+        ConfigSyntax::Json => json_config::read(text, facts),
+        ConfigSyntax::Toml => toml_config::read(text, facts),
     }
 }
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::clients::{Client, ClientProperties, ConfigSyntax};
-use super::server_entry::{ServerEntry, Standing, read_entries};
+use super::config_file::read_entries;
+use super::server_entry::{ServerEntry, Standing};
 use super::text_edits::{TextEdit, add_gateway, apply_edits, remove_gateway};
 
 const PROGRAM: &str = "/opt/callgate";

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::clients::{ClientProperties, ConfigSyntax};
-use super::{json_config, toml_config};
+use super::clients::ClientProperties;
 use callgate_mcp::HttpSpec;
 
 /// The entry of one server.
@@ -89,17 +88,6 @@ pub(super) enum Standing {
     Custom,
     /// It can't be put behind the gateway; the string says why and what to do.
     Unsupported(String),
-}
-
-/// Reads all servers of a file.
-pub(super) fn read_entries(
-    text: &str,
-    facts: &ClientProperties,
-) -> Result<Vec<ServerEntry>, ConfigFileError> {
-    match facts.syntax {
-        ConfigSyntax::Json => json_config::read(text, facts),
-        ConfigSyntax::Toml => toml_config::read(text, facts),
-    }
 }
 
 /// Members with credentials. The gateway would have to send them, and secrets must not be on a command line.

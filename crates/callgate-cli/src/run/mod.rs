@@ -13,10 +13,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
-use super::json_inputs::{read_context, read_tools};
 use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
-use super::rules_args;
+use super::rules_args::{self, EvaluationArgs};
 use super::state_store::{OpenStateStore, keys_from_environment, new_runtime};
 use callgate::argument_schema::ArgumentSchema;
 use callgate::call::{CallRecord, CallRecordError, Outcome, OutcomeKind, Reason, reason_code};
@@ -66,16 +65,8 @@ use report::RunReport;
         my-agent --log-calls | callgate run --policies policies -"
 )]
 pub(super) struct RunArgs {
-    /// Rules files, or directories to search for them
-    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
-    policies: Vec<PathBuf>,
-    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
-    /// tools/list
-    #[arg(long, value_name = "FILE")]
-    tools: Option<PathBuf>,
-    /// A JSON object, the context of every call; members of a call's own context override it
-    #[arg(long, value_name = "FILE")]
-    context: Option<PathBuf>,
+    #[command(flatten)]
+    evaluation: EvaluationArgs,
     /// Reload rules when their files change, for calls from a pipe. Each outcome has the revision of the rules that decided it;
     /// reloads are reported on stderr
     #[arg(long)]
@@ -108,10 +99,9 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
 
 pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let which = "no calls given; add a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
-    let (policies, calls) =
-        rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
-    let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
-    let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
+    let (policies, calls) = arguments.evaluation.split_rules_and_calls(arguments.calls.as_deref(), which)?;
+    let tools = arguments.evaluation.read_tools()?;
+    let context = arguments.evaluation.read_context()?;
     let compiled = match rules_args::load(policies) {
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),

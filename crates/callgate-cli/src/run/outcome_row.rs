@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use clap::builder::styling::{Effects, Style};
 
-use super::summary::{REPLAYED_LABEL, is_call, is_replayed};
 use crate::output::{
     BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, display_width, escape_line, truncate, wrap,
 };
-use callgate::call::{Outcome, OutcomeKind};
+use callgate::call::{Outcome, OutcomeKind, reason_code};
 
+/// Label of calls that an earlier run completed, and whose outcome is replayed.
+pub(super) const REPLAYED_LABEL: &str = "replayed";
 /// Minimum width of a column for the reason; with less room, the reason is on separate lines below.
 const MIN_REASON_WIDTH: usize = 36;
 /// Maximum number of lines of a reason on a terminal.
@@ -201,6 +202,16 @@ impl TableLayout {
         let padding = width.saturating_sub(display_width(&text)) + GAP.len();
         format!("{text}{}", " ".repeat(padding))
     }
+}
+
+/// Whether the outcome is that of a call, and not of an invalid line, which belongs to no session.
+pub(super) fn is_call(outcome: &Outcome) -> bool {
+    outcome.reason.policy.is_some() || outcome.reason.code != reason_code::INVALID_CALL
+}
+
+/// Whether the outcome is that of an earlier run. A pending call has no final outcome yet.
+pub(super) fn is_replayed(outcome: &Outcome) -> bool {
+    outcome.replayed && outcome.outcome != OutcomeKind::Suspended
 }
 
 /// The mark and the colour of an outcome; the mark identifies it without colour, too.

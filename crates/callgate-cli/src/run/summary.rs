@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::outcome_row::{format_duration, mark_and_style};
+use super::outcome_row::{REPLAYED_LABEL, format_duration, is_call, is_replayed, mark_and_style};
 use crate::exit::CommandError;
 use crate::output::{
     BOLD, CYAN, DIM, Output, count_noun, display_width, escape_line, format_time, group_digits,
@@ -13,9 +13,6 @@ use callgate::call::{Outcome, OutcomeKind, Verdict, reason_code};
 
 /// Maximum number of pending approvals listed; further ones are counted.
 const MAX_LISTED_APPROVALS: usize = 20;
-
-/// Label of calls that an earlier run completed, and whose outcome is replayed.
-pub(super) const REPLAYED_LABEL: &str = "replayed";
 
 /// Stands for a policy id where the default decision denies unmatched calls; no policy has this id by chance.
 const UNMATCHED: &str = "defaults.unmatched";
@@ -57,16 +54,6 @@ struct ApprovalSummary {
     text: String,
     policies: String,
     expires: Option<String>,
-}
-
-/// Whether the outcome is that of a call, and not of an invalid line, which belongs to no session.
-pub(super) fn is_call(outcome: &Outcome) -> bool {
-    outcome.reason.policy.is_some() || outcome.reason.code != reason_code::INVALID_CALL
-}
-
-/// Whether the outcome is that of an earlier run. A pending call has no final outcome yet.
-pub(super) fn is_replayed(outcome: &Outcome) -> bool {
-    outcome.replayed && outcome.outcome != OutcomeKind::Suspended
 }
 
 impl RunSummary {

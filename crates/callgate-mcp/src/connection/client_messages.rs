@@ -12,7 +12,7 @@ use super::upstream::{ResponseProcessing, ServerResponseReceiver};
 use crate::client_sender::ClientSender;
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::routes::{ListKind, Route};
-use crate::upstream_server::UpstreamError;
+use crate::upstream_event::UpstreamError;
 use crate::{method, multiplexing, tasks, tool_calls};
 
 /// How long responses to a cancelled request are still forwarded.

@@ -12,32 +12,20 @@ use tokio::sync::mpsc;
 
 use self::upstream::UpstreamContext;
 use self::upstreams::Upstreams;
-use super::client_info::ClientInfo;
+use super::client_info::{ClientContext, ClientInfo};
 use super::client_sender::ClientSender;
 use super::continuations::PendingContinuations;
 use super::gateway::Gateway;
-use super::http_headers::META_SUBSCRIPTION;
 use super::jsonrpc::JsonRpcMessage;
-use super::method;
 use super::tasks::TaskRegistry;
-use super::upstream_server::UpstreamError;
-use callgate::json::{Value, json};
+use super::tool_change_notifier::ToolChangeNotifier;
+use super::upstream_event::UpstreamError;
+use callgate::json::Value;
 use callgate::session::ConcurrentSession;
 
 pub(super) use self::client_messages::LATE_RESPONSE_WINDOW;
 pub(super) use self::request_table::RequestTable;
 pub(super) use self::upstream::Upstream;
-
-/// The client of a connection, as far as its transport has verified it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClientContext {
-    /// The verified context of every call: principal, roles, tenant, anything.
-    pub context: Value,
-    /// The session of its calls, if it outlives the connection; `None` creates a new one.
-    pub session: Option<String>,
-    /// The name of the requester, which owns the approvals given under it.
-    pub requester: String,
-}
 
 /// One client's connection.
 pub(super) struct ClientConnection {
@@ -50,8 +38,8 @@ pub(super) struct ClientConnection {
     pub(super) requests: Arc<RequestTable>,
     pub(super) continuations: PendingContinuations,
     pub(super) tasks: TaskRegistry,
-    /// The queue for messages that belong to no request.
-    general_sender: ClientSender,
+    /// Shared with the gateway, which notifies every client.
+    notifier: Arc<ToolChangeNotifier>,
 }
 
 impl ClientConnection {
@@ -82,6 +70,11 @@ impl ClientConnection {
             requests: Arc::clone(&requests),
             connections,
         })?;
+        let notifier = Arc::new(ToolChangeNotifier {
+            client: Arc::clone(&client),
+            requests: Arc::clone(&requests),
+            general_sender,
+        });
         let connection = Arc::new(Self {
             gateway: Arc::clone(gateway),
             session,
@@ -91,22 +84,11 @@ impl ClientConnection {
             requests,
             continuations: PendingContinuations::default(),
             tasks: TaskRegistry::default(),
-            general_sender,
+            notifier,
         });
-        gateway.add_connection(&connection);
+        gateway.add_notifier(&connection.notifier);
         tokio::spawn(server_messages::handle_event_streams(Arc::downgrade(&connection), event_streams));
         Ok(connection)
-    }
-
-    /// Notifies the client that its tool list may have changed: on the general stream after a handshake, and on its subscriptions.
-    pub(super) async fn notify_tools_changed(&self) {
-        if self.client.initialize().is_some() {
-            self.general_sender.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({}))).await;
-        }
-        for (id, sender) in self.requests.tool_subscriptions() {
-            let params = json!({ "_meta": { META_SUBSCRIPTION: id.to_json() } });
-            sender.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, params)).await;
-        }
     }
 
     /// Redacts a response or a notification about a task.

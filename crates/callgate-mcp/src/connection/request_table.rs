@@ -182,7 +182,7 @@ impl RequestTable {
     }
 
     /// The client's subscriptions to changes of the tool list.
-    pub(super) fn tool_subscriptions(&self) -> Vec<(RequestId, ClientSender)> {
+    pub(crate) fn tool_subscriptions(&self) -> Vec<(RequestId, ClientSender)> {
         let requests = lock(&self.client_requests);
         let subscriptions = requests.iter().filter(|(_, request)| request.subscribes_to_tools);
         subscriptions.map(|(id, request)| (id.clone(), request.sender.clone())).collect()

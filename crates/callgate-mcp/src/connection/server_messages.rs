@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::ClientConnection;
 use super::upstream::{EventStream, ResponseProcessing, ServerResponseReceiver, Upstream};
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
-use crate::upstream_server::{UpstreamError, UpstreamEvent};
+use crate::upstream_event::{UpstreamError, UpstreamEvent};
 use crate::{approval_channels, method, tasks, tool_list};
 use callgate::safe_text::escape_controls;
 
@@ -91,7 +91,7 @@ impl ClientConnection {
                 .await;
             return;
         }
-        let sender = self.requests.select_sender(&message, about, &self.general_sender);
+        let sender = self.requests.select_sender(&message, about, &self.notifier.general_sender);
         let sent_as = self.requests.add_server_request(upstream.index(), &id);
         sender.send(message.with_id(&sent_as)).await;
     }
@@ -105,7 +105,7 @@ impl ClientConnection {
         if message.method() == method::TOOLS_CHANGED {
             upstream.tools().invalidate();
         }
-        let sender = self.requests.select_sender(&message, about, &self.general_sender);
+        let sender = self.requests.select_sender(&message, about, &self.notifier.general_sender);
         let message = match tasks::task_id(&message) {
             Some(task) => self.redact_task(&task, message),
             None => message,

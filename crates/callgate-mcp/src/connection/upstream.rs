@@ -17,7 +17,8 @@ use crate::client_sender::ClientSender;
 use crate::gateway::Gateway;
 use crate::jsonrpc::{JsonRpcMessage, RequestId};
 use crate::tool_cache::ToolCache;
-use crate::upstream_server::{ServerSpec, UpstreamError, UpstreamEvent};
+use crate::upstream_event::{UpstreamError, UpstreamEvent};
+use crate::upstream_server::ServerSpec;
 use callgate::json::Value;
 
 /// Timeout of a server for a request to all servers; then the merged response omits it.

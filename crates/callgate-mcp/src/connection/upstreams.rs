@@ -9,7 +9,7 @@ use super::request_table::RequestTable;
 use super::upstream::{Upstream, UpstreamContext};
 use crate::jsonrpc::{JsonRpcMessage, RequestId, code};
 use crate::method;
-use crate::upstream_server::UpstreamError;
+use crate::upstream_event::UpstreamError;
 use callgate::host::BoxFuture;
 use callgate::json::{Value, json};
 

@@ -11,13 +11,14 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::conversations::{ConversationKey, ConversationStart, Conversations};
+use crate::client_info::ClientContext;
 use crate::client_sender::ClientSender;
-use crate::connection::{ClientConnection, ClientContext};
+use crate::connection::ClientConnection;
 use crate::gateway::Gateway;
 use crate::identity::Caller;
 use crate::jsonrpc::JsonRpcMessage;
 use crate::requester::{self, ClientSource};
-use crate::upstream_server::UpstreamError;
+use crate::upstream_event::UpstreamError;
 use callgate::host::Account;
 use callgate::json::{self, Map, Value, json};
 

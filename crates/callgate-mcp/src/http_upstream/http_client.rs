@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
-use crate::upstream_server::UpstreamError;
+use crate::upstream_event::UpstreamError;
 
 /// Timeout for connecting. Requests have no timeout, as tools may run for any time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use self::server_session::ServerSession;
 use crate::http_headers::{EVENT_STREAM, JSON};
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::method;
-use crate::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
+use crate::upstream_event::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 use callgate::json::json;
 
 pub use http_client::HttpSpec;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::SharedConnection;
 use super::response_reader::{ResponseItem, ResponseReader, StreamCursor};
 use crate::http_headers::EVENT_STREAM;
-use crate::upstream_server::UpstreamEvent;
+use crate::upstream_event::UpstreamEvent;
 
 /// The maximum backoff between two attempts to open the stream.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);

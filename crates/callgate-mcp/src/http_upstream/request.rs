@@ -12,7 +12,7 @@ use super::{SharedConnection, UpstreamRequest};
 use crate::http_headers::{EVENT_STREAM, LAST_EVENT, read_message};
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::method;
-use crate::upstream_server::{UpstreamError, UpstreamEvent};
+use crate::upstream_event::{UpstreamError, UpstreamEvent};
 use callgate::json::{Value, json};
 
 /// The maximum number of reconnections to a broken stream without new events.

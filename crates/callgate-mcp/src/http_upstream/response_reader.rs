@@ -6,7 +6,7 @@ use super::http_client::HttpResponse;
 use super::sse::{SseEvent, SseParser};
 use crate::http_headers::{self, EVENT_STREAM};
 use crate::jsonrpc::JsonRpcMessage;
-use crate::upstream_server::UpstreamError;
+use crate::upstream_event::UpstreamError;
 
 /// The default delay before reconnecting to a broken stream.
 const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use super::arguments;
 use crate::binary_content::DetachedBinary;
 use crate::connection::{ClientConnection, LATE_RESPONSE_WINDOW, Upstream};
 use crate::jsonrpc::{JsonRpcMessage, RequestId};
-use crate::upstream_server::UpstreamError;
+use crate::upstream_event::UpstreamError;
 use crate::{approval_channels, call_result};
 use callgate::call::{Outcome, OutcomeKind, ToolCall};
 use callgate::host::{ToolError, ToolExecutor, ToolResponse};

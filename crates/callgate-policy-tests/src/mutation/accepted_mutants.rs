@@ -1,8 +1,9 @@
 //! Comments that accept surviving mutants: `# callgate: survives threshold because the shop knows whole amounts only`, on
 //! the line of the change or above it, or above the policy that contains the change.
 
+use serde::Serialize;
+
 use super::mutant::Mutant;
-use super::report::CommentProblem;
 use super::{MUTATIONS, Mutation};
 use callgate::diagnostic::{Span, closest_match};
 use callgate::policy::LoadedBundle;
@@ -13,6 +14,19 @@ pub(super) struct AcceptanceComments<'a> {
     built: &'a LoadedBundle,
     /// Each comment, with a flag for each of its words: whether it has accepted a survivor.
     comments: Vec<(DirectiveComment<'a>, Vec<bool>)>,
+}
+
+/// A comment that accepts nothing, or is invalid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CommentProblem {
+    /// The file's name, as given or found.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, in characters from 1.
+    pub column: usize,
+    /// The problem.
+    pub message: String,
 }
 
 impl<'a> AcceptanceComments<'a> {
@@ -79,6 +93,13 @@ impl<'a> AcceptanceComments<'a> {
             }
         }
         found
+    }
+}
+
+impl CommentProblem {
+    pub(super) fn new(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
+        let location = built.sources.locate(span)?;
+        Some(Self { file: location.file, line: location.line, column: location.column, message })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mutations of conditions: removed and negated tests, shifted bounds.
 
 use super::mutant::item_removal;
-use super::mutant_generator::MutantGenerator;
+use super::mutant_collector::MutantCollector;
 use super::{
     ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
     expression_mutations, pattern_mutations,
@@ -27,38 +27,38 @@ const LIST_OPERATORS: [&str; 8] =
 
 /// Mutates the conditions below `where`, `all` (`needed`) or `any`; a single condition counts as a list of one. The maximum nesting of
 /// rules files bounds the recursion of these functions.
-pub(super) fn mutate_conditions(node: &YamlNode, needed: bool, finder: &mut MutantGenerator<'_>) {
-    let Some(items) = node.items() else { return mutate_single_condition(node, finder) };
+pub(super) fn mutate_conditions(node: &YamlNode, needed: bool, collector: &mut MutantCollector<'_>) {
+    let Some(items) = node.items() else { return mutate_single_condition(node, collector) };
     if let [only] = items {
-        return mutate_single_condition(only, finder);
+        return mutate_single_condition(only, collector);
     }
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
+        if let Some(edit) = item_removal(collector.file_text(item.span), items, index) {
             let case = match needed {
                 true => format!(
                     "a case in which {} does not hold, and all conditions beside it do",
-                    condition_text(item, finder)
+                    condition_text(item, collector)
                 ),
                 false => format!(
                     "a case in which {} holds, and none of the conditions beside it",
-                    condition_text(item, finder)
+                    condition_text(item, collector)
                 ),
             };
-            finder.remove(TEST_REMOVED, item.span, edit, case);
+            collector.remove(TEST_REMOVED, item.span, edit, case);
         }
-        mutate_condition(item, finder);
+        mutate_condition(item, collector);
     }
 }
 
-fn mutate_single_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
-    let case = format!("a case in which {} does not hold", condition_text(node, finder));
-    finder.replace(TEST_REMOVED, node.span, "{ expr: \"true\" }", case);
-    mutate_condition(node, finder);
+fn mutate_single_condition(node: &YamlNode, collector: &mut MutantCollector<'_>) {
+    let case = format!("a case in which {} does not hold", condition_text(node, collector));
+    collector.replace(TEST_REMOVED, node.span, "{ expr: \"true\" }", case);
+    mutate_condition(node, collector);
 }
 
 /// A condition in one line, truncated.
-fn condition_text(node: &YamlNode, finder: &MutantGenerator<'_>) -> String {
-    let text = finder.span_text(node.span);
+fn condition_text(node: &YamlNode, collector: &MutantCollector<'_>) -> String {
+    let text = collector.span_text(node.span);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     match line.chars().count() {
@@ -67,40 +67,40 @@ fn condition_text(node: &YamlNode, finder: &MutantGenerator<'_>) -> String {
     }
 }
 
-fn mutate_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
+fn mutate_condition(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     let entries = node.entries().unwrap_or_default();
     for entry in entries {
         match entry.key.as_str() {
-            "all" | "any" => mutate_group(entry, finder),
-            "not" => mutate_negation(entry, finder),
-            "expr" => expression_mutations::mutate_operators(&entry.value, EXPRESSION, finder),
-            "path" => expression_mutations::mutate_filters(&entry.value, finder),
-            _ => mutate_test(node, entry, finder),
+            "all" | "any" => mutate_group(entry, collector),
+            "not" => mutate_negation(entry, collector),
+            "expr" => expression_mutations::mutate_operators(&entry.value, EXPRESSION, collector),
+            "path" => expression_mutations::mutate_filters(&entry.value, collector),
+            _ => mutate_test(node, entry, collector),
         }
     }
 }
 
-fn mutate_group(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn mutate_group(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
     let items = entry.value.items().unwrap_or_default();
     let (other, case) = match entry.key.as_str() {
         "all" => ("any", "a case in which some of these hold, and not all"),
         _ => ("all", "a case in which one of these holds, and not all"),
     };
     if items.len() > 1 {
-        finder.replace(QUANTIFIER, entry.key_span, other, case);
+        collector.replace(QUANTIFIER, entry.key_span, other, case);
     }
-    mutate_conditions(&entry.value, entry.key == "all", finder);
+    mutate_conditions(&entry.value, entry.key == "all", collector);
 }
 
 /// `not: X` becomes `all: [ X ]`.
-fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn mutate_negation(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
     let inner = &entry.value;
-    let case = format!("a case whose result depends on {}", condition_text(inner, finder));
-    let written = finder.span_text(inner.span);
+    let case = format!("a case whose result depends on {}", condition_text(inner, collector));
+    let written = collector.span_text(inner.span);
     let key = Edit { span: entry.key_span, replacement: "all".to_owned() };
     let edits = if written.starts_with(['{', '*']) {
         // An anchor may precede it.
-        let behind_colon = finder
+        let behind_colon = collector
             .file_text(inner.span)
             .get(entry.key_span.end..inner.span.start)
             .and_then(|gap| gap.find(':'));
@@ -111,11 +111,11 @@ fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     } else {
         vec![key, Edit { span: inner.span, replacement: format!("[ {} ]", inner.to_json()) }]
     };
-    finder.edit(NEGATION, entry.key_span, edits, case);
-    mutate_condition(inner, finder);
+    collector.edit(NEGATION, entry.key_span, edits, case);
+    mutate_condition(inner, collector);
 }
 
-fn mutate_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
     let path = test.get("path").and_then(YamlNode::as_str).unwrap_or("the path").to_owned();
     let (key, value) = (entry.key.as_str(), &entry.value);
     if let Some((_, others)) = SIMILAR_OPERATORS.iter().find(|(operator, _)| *operator == key) {
@@ -129,50 +129,50 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerat
                 }
                 _ => format!("a case whose result depends on this test of `{path}`"),
             };
-            finder.replace(OPERATOR, entry.key_span, *other, case);
+            collector.replace(OPERATOR, entry.key_span, *other, case);
         }
-        mutate_bound(key, value, &path, finder);
+        mutate_bound(key, value, &path, collector);
     }
     match key {
         "exists" => {
             let other = if value.as_bool() == Some(true) { "false" } else { "true" };
-            finder.replace(
+            collector.replace(
                 OPERATOR,
                 value.span,
                 other,
                 format!("a case in which `{path}` is absent, and one in which it is present"),
             );
         }
-        "each" => mutate_quantifier(value, &path, finder),
+        "each" => mutate_quantifier(value, &path, collector),
         "absent" => {
             let other = if value.as_str() == Some("match") { "no_match" } else { "match" };
-            finder.replace(ABSENCE, value.span, other, format!("a case in which `{path}` is absent"));
+            collector.replace(ABSENCE, value.span, other, format!("a case in which `{path}` is absent"));
         }
         "length" => {
             let path = format!("the length of `{path}`");
             if value.as_number().is_some() {
-                mutate_bound("lte", value, &path, finder);
+                mutate_bound("lte", value, &path, collector);
             }
             for bound in value.entries().unwrap_or_default() {
-                mutate_bound(&bound.key, &bound.value, &path, finder);
+                mutate_bound(&bound.key, &bound.value, &path, collector);
             }
         }
-        "matches" => pattern_mutations::remove_anchors(value, ANCHOR, finder),
+        "matches" => pattern_mutations::remove_anchors(value, ANCHOR, collector),
         _ => {}
     }
     if LIST_OPERATORS.contains(&key) {
-        mutate_values(value, &path, finder);
+        mutate_values(value, &path, collector);
     }
 }
 
-fn mutate_quantifier(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
+fn mutate_quantifier(value: &YamlNode, path: &str, collector: &mut MutantCollector<'_>) {
     let other = if value.as_str() == Some("any") { "every" } else { "any" };
     let case = format!("a case in which some of `{path}` pass the test, and not all");
-    finder.replace(QUANTIFIER, value.span, other, case);
+    collector.replace(QUANTIFIER, value.span, other, case);
 }
 
 /// Adds a bound that is one more and one that is one less, each with a value that detects it.
-fn mutate_bound(operator: &str, value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
+fn mutate_bound(operator: &str, value: &YamlNode, path: &str, collector: &mut MutantCollector<'_>) {
     let Some(bound) = value.as_number() else { return };
     let Some((less, more)) = adjacent_numbers(&bound.text()) else { return };
     let bound = bound.text();
@@ -182,7 +182,7 @@ fn mutate_bound(operator: &str, value: &YamlNode, path: &str, finder: &mut Mutan
         _ => return,
     };
     for (other, shows) in telling {
-        finder.replace(
+        collector.replace(
             THRESHOLD,
             value.span,
             other,
@@ -205,12 +205,12 @@ pub(super) fn adjacent_numbers(number: &str) -> Option<(String, String)> {
     Some((write(scaled.checked_sub(1)?)?, write(scaled.checked_add(1)?)?))
 }
 
-fn mutate_values(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
+fn mutate_values(value: &YamlNode, path: &str, collector: &mut MutantCollector<'_>) {
     let YamlValue::Sequence(items) = &value.value else { return };
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
-            let case = format!("a case in which `{path}` matches {}", condition_text(item, finder));
-            finder.remove(ITEM_REMOVED, item.span, edit, case);
+        if let Some(edit) = item_removal(collector.file_text(item.span), items, index) {
+            let case = format!("a case in which `{path}` matches {}", condition_text(item, collector));
+            collector.remove(ITEM_REMOVED, item.span, edit, case);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Mutations of operators in expressions, scripts and the filters of paths.
 
-use super::mutant_generator::MutantGenerator;
+use super::mutant_collector::MutantCollector;
 use super::{EXPRESSION, Mutation};
 use callgate::diagnostic::Span;
 use callgate::source::{StringStyle, YamlNode, YamlValue};
@@ -26,25 +26,25 @@ const OPERATORS: [(&str, &str); 15] = [
 ];
 
 /// Mutates each operator of an expression or a script, in the text of the file.
-pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, finder: &mut MutantGenerator<'_>) {
+pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, collector: &mut MutantCollector<'_>) {
     let YamlValue::String(text) = &node.value else { return };
     // The quotes of the YAML string do not belong to the expression.
     let quotes = usize::from(text.style == StringStyle::Quoted);
-    let written = finder.span_text(node.span);
+    let written = collector.span_text(node.span);
     let Some(inside) = written.get(quotes..written.len().saturating_sub(quotes)) else { return };
     let found: Vec<(usize, &str, &str)> = find_operators(inside);
     for (at, operator, other) in found {
         let start = node.span.start + quotes + at;
         let span = Span { start, end: start + operator.len(), ..node.span };
         let case = format!("a case whose result depends on this `{operator}`");
-        finder.replace(mutation, span, other, case);
+        collector.replace(mutation, span, other, case);
     }
 }
 
 /// Mutates each operator in the filters of a path.
-pub(super) fn mutate_filters(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
+pub(super) fn mutate_filters(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     if node.as_str().is_some_and(|path| path.contains("[?")) {
-        mutate_operators(node, EXPRESSION, finder);
+        mutate_operators(node, EXPRESSION, collector);
     }
 }
 

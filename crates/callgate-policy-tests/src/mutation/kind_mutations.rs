@@ -5,7 +5,7 @@
 
 use super::condition_mutations::adjacent_numbers;
 use super::mutant::{entry_removal, item_removal};
-use super::mutant_generator::MutantGenerator;
+use super::mutant_collector::MutantCollector;
 use super::{CHOICE, DURATION, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, LIMIT, expression_mutations};
 use callgate::diagnostic::Span;
 use callgate::durations;
@@ -74,75 +74,77 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 10] = [
 ];
 
 /// Adds the mutations of a kind's value.
-pub(super) fn mutate_kind(kind: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+pub(super) fn mutate_kind(kind: &MappingEntry, collector: &mut MutantCollector<'_>) {
     if kind.key == "timeout" {
-        return mutate_duration(&kind.value, finder);
+        return mutate_duration(&kind.value, collector);
     }
     let keys = KEY_MUTATIONS.iter().find(|(name, _)| *name == kind.key).map_or(&[][..], |(_, keys)| *keys);
     let entries = kind.value.entries().unwrap_or_default();
     for (index, entry) in entries.iter().enumerate() {
         for (_, operation) in keys.iter().filter(|(key, _)| *key == entry.key) {
             match operation {
-                Step => mutate_number(entry, finder),
-                Scale => mutate_duration(&entry.value, finder),
-                RemoveItem => remove_items(entry, finder),
-                ReplaceKeyword(words) => replace_keyword(entry, words, finder),
-                RemoveKey => remove_key(entries, index, finder),
-                ReplaceOperators => expression_mutations::mutate_operators(&entry.value, EXPRESSION, finder),
+                Step => mutate_number(entry, collector),
+                Scale => mutate_duration(&entry.value, collector),
+                RemoveItem => remove_items(entry, collector),
+                ReplaceKeyword(words) => replace_keyword(entry, words, collector),
+                RemoveKey => remove_key(entries, index, collector),
+                ReplaceOperators => {
+                    expression_mutations::mutate_operators(&entry.value, EXPRESSION, collector)
+                }
             }
         }
     }
 }
 
-fn mutate_number(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn mutate_number(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
     let Some(number) = entry.value.as_number() else { return };
     let Some((less, more)) = adjacent_numbers(&number.text()) else { return };
     let case = format!("a case that reaches `{}: {}`, and exceeds it by one", entry.key, number);
     for other in [less, more] {
-        finder.replace(LIMIT, entry.value.span, other, case.clone());
+        collector.replace(LIMIT, entry.value.span, other, case.clone());
     }
 }
 
-fn mutate_duration(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
+fn mutate_duration(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     let Some(text) = node.as_str() else { return };
     let Some(time) = durations::parse(text) else { return };
     for (other, passes) in [(time / 2, "almost"), (time.saturating_mul(2), "a little more than")] {
         let other = durations::format(other).replace(' ', "");
         let case = format!("a case in which {passes} {text} passes, by a `wait` or the `takes` of a tool");
-        finder.replace(DURATION, node.span, other, case);
+        collector.replace(DURATION, node.span, other, case);
     }
 }
 
-fn remove_items(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn remove_items(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
     let items = entry.value.items().unwrap_or_default();
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
-            let words: Vec<&str> = finder.span_text(item.span).split_whitespace().collect();
+        if let Some(edit) = item_removal(collector.file_text(item.span), items, index) {
+            let words: Vec<&str> = collector.span_text(item.span).split_whitespace().collect();
             let case = format!("a case that depends on this item of `{}`: `{}`", entry.key, words.join(" "));
-            finder.remove(ITEM_REMOVED, item.span, edit, case);
+            collector.remove(ITEM_REMOVED, item.span, edit, case);
         }
     }
 }
 
-fn replace_keyword(entry: &MappingEntry, words: &[&str], finder: &mut MutantGenerator<'_>) {
-    let written = finder.span_text(entry.value.span).to_owned();
+fn replace_keyword(entry: &MappingEntry, words: &[&str], collector: &mut MutantCollector<'_>) {
+    let written = collector.span_text(entry.value.span).to_owned();
     // A mapping, if the key allows one, is not a keyword.
     if !words.contains(&written.as_str()) {
         return;
     }
     for word in words.iter().filter(|word| **word != written) {
         let case = format!("a case whose result differs with `{}: {word}`", entry.key);
-        finder.replace(CHOICE, entry.value.span, *word, case);
+        collector.replace(CHOICE, entry.value.span, *word, case);
     }
 }
 
-fn remove_key(entries: &[MappingEntry], index: usize, finder: &mut MutantGenerator<'_>) {
+fn remove_key(entries: &[MappingEntry], index: usize, collector: &mut MutantCollector<'_>) {
     let Some(entry) = entries.get(index) else { return };
-    let Some(edit) = entry_removal(finder.file_text(entry.key_span), entries, index) else { return };
+    let Some(edit) = entry_removal(collector.file_text(entry.key_span), entries, index) else { return };
     let span = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),
         _ => "a case with two calls that differ only in this key, and must not share a count, a cache entry or a fact".to_owned(),
     };
-    finder.remove(KEY_REMOVED, span, edit, case);
+    collector.remove(KEY_REMOVED, span, edit, case);
 }

@@ -9,14 +9,16 @@ mod kind_mutations;
 mod mutant;
 mod condition_mutations;
 mod expression_mutations;
+mod mutant_collector;
 mod mutant_generator;
 mod pattern_mutations;
 mod render;
 mod report;
 mod mutant_runner;
 
+pub use accepted_mutants::CommentProblem;
 pub use render::{json, summary, text};
-pub use report::{CommentProblem, MutationReport, Survivor};
+pub use report::{MutationReport, Survivor};
 
 use crate::report::SuiteReport;
 use crate::runner::Suite;

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::accepted_mutants::AcceptanceComments;
+use super::accepted_mutants::{AcceptanceComments, CommentProblem};
 use super::mutant::Mutant;
 use super::mutant_runner::MutantVerdict;
-use callgate::diagnostic::Span;
 use callgate::policy::LoadedBundle;
 
 /// The result of mutation testing.
@@ -52,30 +51,10 @@ pub struct Survivor {
     pub accepted: Option<String>,
 }
 
-/// A comment that accepts nothing, or is invalid.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CommentProblem {
-    /// The file's name, as given or found.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column, in characters from 1.
-    pub column: usize,
-    /// The problem.
-    pub message: String,
-}
-
 impl MutationReport {
     /// Whether no change survives except accepted ones, and no comment is unused or invalid.
     pub fn passed(&self) -> bool {
         self.survived == 0 && self.unused.is_empty()
-    }
-}
-
-impl CommentProblem {
-    pub(super) fn new(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
-        let location = built.sources.locate(span)?;
-        Some(Self { file: location.file, line: location.line, column: location.column, message })
     }
 }
 

@@ -10,7 +10,8 @@ use crate::client_sender::QUEUE_CAPACITY;
 use crate::connection::request_table::lock;
 use crate::jsonrpc::JsonRpcMessage;
 use crate::method;
-use crate::upstream_server::{ServerSpec, UpstreamConnection, UpstreamError};
+use crate::upstream_event::UpstreamError;
+use crate::upstream_server::{ServerSpec, UpstreamConnection};
 use callgate::host::BoxFuture;
 use callgate::json::json;
 

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use super::{CallAttempt, CallRunner};
+use super::CallRunner;
+use super::refusals::{unavailable_ledger, unfinished};
 use crate::approval::{CallStage, LedgerEntry};
 use crate::call::Outcome;
+use crate::execution::{CallAttempt, ClaimError};
 use crate::host::ToolExecutor;
+use crate::kernel::Effect;
 
 /// How long another runner is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -13,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The end of a call that another runner has claimed.
-pub(super) enum OtherRunner {
+pub(in crate::execution) enum OtherRunner {
     Ended(Box<Outcome>),
     /// It never ended there, and its tool may run twice: the claim is this runner's now.
     Abandoned(Box<LedgerEntry>),
@@ -22,8 +25,23 @@ pub(super) enum OtherRunner {
 }
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// The outcome of a new call that could not be claimed.
+    pub(super) async fn run_unclaimed(&mut self, attempt: &CallAttempt<'_>, error: ClaimError) -> Outcome {
+        match error {
+            ClaimError::Lost(entry) => match self.wait_for_other_runner(attempt, *entry).await {
+                OtherRunner::Ended(outcome) => *outcome,
+                OtherRunner::Abandoned(entry) => {
+                    let (call, key) = (attempt.requested(), &attempt.key);
+                    self.run_abandoned(call, key, *entry, attempt.started).await
+                }
+                OtherRunner::Unknown(message) => self.indeterminate(attempt, unfinished(message)),
+            },
+            ClaimError::Ledger(error) => self.deny(attempt, Effect::Deny, unavailable_ledger(&error)).await,
+        }
+    }
+
     /// Waits for the outcome of a call that another runner has claimed. An idempotent call that it abandoned is claimed again.
-    pub(super) async fn wait_for_other_runner(
+    pub(in crate::execution) async fn wait_for_other_runner(
         &mut self,
         attempt: &CallAttempt<'_>,
         mut entry: LedgerEntry,

@@ -2,15 +2,16 @@
 
 use std::time::Instant;
 
-use super::{CallAttempt, CallRunner};
+use super::CallRunner;
 use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{Outcome, OutcomeKind, Reason, ToolCall, reason_code};
+use crate::execution::CallAttempt;
 use crate::host::ToolExecutor;
 use crate::kernel::{Effect, Execution, HeldResources};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The outcome of a call that does not run, for a reason outside of the rules.
-    pub(super) async fn deny(
+    pub(in crate::execution) async fn deny(
         &mut self,
         attempt: &CallAttempt<'_>,
         effect: Effect,
@@ -23,7 +24,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     }
 
     /// The outcome of a call whose ledger does not answer. It is not recorded: the call may have run, or wait with its answer.
-    pub(super) async fn deny_unavailable(
+    pub(in crate::execution) async fn deny_unavailable(
         &mut self,
         call: &ToolCall,
         key: &LedgerKey,
@@ -38,7 +39,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     }
 
     /// The outcome of a call that may have run, and nobody knows how it ended.
-    pub(super) fn indeterminate(&mut self, attempt: &CallAttempt<'_>, reason: Reason) -> Outcome {
+    pub(in crate::execution) fn indeterminate(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        reason: Reason,
+    ) -> Outcome {
         let decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         let execution = Execution::broken(reason, OutcomeKind::Indeterminate);
         self.context.kernel.settle(decision, execution, self.state, attempt.started)
@@ -63,7 +68,7 @@ pub(crate) fn unfinished(message: impl Into<String>) -> Reason {
 }
 
 /// The reason of a call that does not run because its ledger does not answer.
-pub(super) fn unavailable_ledger(error: &LedgerError) -> Reason {
+pub(in crate::execution) fn unavailable_ledger(error: &LedgerError) -> Reason {
     let message = format!("it is unknown whether this call ran already: {error}");
     Reason { policy: None, code: error.code().to_owned(), message }
 }

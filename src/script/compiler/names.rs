@@ -2,13 +2,14 @@
 
 use rhai::{Expr, FnCallExpr, Position};
 
-use super::compiler::{CompileResult, Compiler, LocalVariable, quote_all};
-use super::data_set::DataSet;
-use super::definition_name::DefinitionName;
-use super::parser::{ChainLink, split_chain};
-use super::program::{Code, CodeNode};
+use super::{CompileResult, Compiler, LocalVariable, quote_all};
 use crate::diagnostic::closest_match;
 use crate::json::Value;
+use crate::script::ScriptCompileError;
+use crate::script::data_set::DataSet;
+use crate::script::definition_name::DefinitionName;
+use crate::script::parser::{ChainLink, split_chain};
+use crate::script::program::{Code, CodeNode};
 
 /// The name of the constants in expressions.
 pub(super) const DATA: &str = "data";
@@ -93,12 +94,7 @@ impl Compiler<'_> {
         Ok(Some(keys))
     }
 
-    fn unknown_constant_error(
-        &self,
-        data: &DataSet,
-        name: &str,
-        position: Position,
-    ) -> super::ScriptCompileError {
+    fn unknown_constant_error(&self, data: &DataSet, name: &str, position: Position) -> ScriptCompileError {
         let known: Vec<&str> = data.names().collect();
         let help = match closest_match(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `data.{meant}`?"),
@@ -185,7 +181,7 @@ impl Compiler<'_> {
         Ok(Self::new_node(position, Code::IsTool(patterns)))
     }
 
-    fn unknown_group_error(&self, name: &str, position: Position) -> super::ScriptCompileError {
+    fn unknown_group_error(&self, name: &str, position: Position) -> ScriptCompileError {
         let help = match closest_match(name, self.names.group_names()) {
             Some(meant) => format!("did you mean `@{meant}`?"),
             None => "define it under `groups:`".to_owned(),

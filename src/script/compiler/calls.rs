@@ -3,16 +3,16 @@
 use regex::Regex;
 use rhai::{Expr, FnCallExpr, Position};
 
-use super::ScriptCompileError;
-use super::compiler::{CompileResult, Compiler, quote_all};
-use super::definition_name::DefinitionName;
-use super::effect::parse_duration;
-use super::function_table::{EffectKind, FUNCTIONS, Implementation, ScriptFunction, find_function};
-use super::operators::{BINARY_OPERATORS, find_operator};
-use super::parser::{byte_offset, closure_name};
-use super::program::{Closure, Code, CodeNode};
+use super::{CompileResult, Compiler, quote_all};
 use crate::diagnostic::closest_match;
 use crate::regex_compiler;
+use crate::script::ScriptCompileError;
+use crate::script::definition_name::DefinitionName;
+use crate::script::effect::parse_duration;
+use crate::script::function_table::{EffectKind, FUNCTIONS, Implementation, ScriptFunction, find_function};
+use crate::script::operators::{BINARY_OPERATORS, find_operator};
+use crate::script::parser::{byte_offset, closure_name};
+use crate::script::program::{Closure, Code, CodeNode};
 
 /// Names that other languages, and plain Rhai, use for these functions.
 const FUNCTION_ALIASES: &[(&str, &str)] = &[

@@ -5,13 +5,15 @@
 
 use std::cmp::Ordering;
 
-use super::ast::{ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment};
-use super::evaluation_error::PathEvaluationError;
-use super::evaluator::{Evaluator, TypeMismatchMode, WalkResult, WalkStop};
-use super::pattern::{RegexPattern, compile};
-use super::singular_path::{follow_steps, follow_steps_leniently};
+use super::{Evaluator, TypeMismatchMode, WalkResult, WalkStop};
 use crate::call::NodeRef;
 use crate::json::{self, JsonType, Value};
+use crate::path::ast::{
+    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment,
+};
+use crate::path::evaluation_error::PathEvaluationError;
+use crate::path::pattern::compile;
+use crate::path::singular_path::{follow_steps, follow_steps_leniently};
 
 /// Bytes of a string that are compared or searched for the cost of one node.
 const TEXT_PER_NODE: usize = 256;

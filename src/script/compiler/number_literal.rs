@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use rhai::{Expr, Position};
 
-use super::ScriptCompileError;
-use super::compiler::{CompileResult, Compiler};
-use super::exact_number::ExactNumber;
-use super::parser::byte_offset;
-use super::program::Code;
+use super::{CompileResult, Compiler};
 use crate::json::{self, Number as JsonNumber, Value};
+use crate::script::ScriptCompileError;
+use crate::script::exact_number::ExactNumber;
+use crate::script::parser::byte_offset;
+use crate::script::program::Code;
 
 impl Compiler<'_> {
     /// Reads the exact number at the position of a literal in the syntax tree.

@@ -2,9 +2,9 @@
 
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
-use super::compiler::{CompileResult, Compiler};
-use super::operators::find_operator;
-use super::program::{Code, CodeNode, ForLoop};
+use super::{CompileResult, Compiler};
+use crate::script::operators::find_operator;
+use crate::script::program::{Code, CodeNode, ForLoop};
 
 impl Compiler<'_> {
     /// Compiles statements in a scope of their own. An expression must be a single value.

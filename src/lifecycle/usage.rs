@@ -1,0 +1,24 @@
+//! The tokens and the cost of a model call.
+
+use serde::{Deserialize, Serialize};
+
+/// The usage of one model call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// Tokens of the response.
+    pub completion_tokens: u64,
+    /// All tokens, if the provider counts more than those two.
+    pub total_tokens: Option<u64>,
+    /// The cost, in the host's currency.
+    pub cost: Option<f64>,
+}
+
+impl Usage {
+    /// The total number of tokens.
+    pub fn tokens(&self) -> u64 {
+        self.total_tokens.unwrap_or_else(|| self.prompt_tokens.saturating_add(self.completion_tokens))
+    }
+}
