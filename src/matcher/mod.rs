@@ -2,18 +2,13 @@
 
 mod comparison;
 mod condition;
-mod mail_domain;
 mod examination;
 mod examination_result;
-mod url_host;
-mod path_containment;
-mod host_name;
 mod operand;
 mod operator;
 mod name_pattern;
 mod field_test;
 mod truth;
-mod undecided;
 
 pub use condition::{CONDITION_RECORD, Condition};
 pub use examination_result::{
@@ -21,12 +16,8 @@ pub use examination_result::{
     ExaminedTest, ExaminedValue, TestedValues,
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
-pub use mail_domain::{DomainPattern, every_domain_matches, parse_address_domains};
 pub use name_pattern::NamePattern;
-pub use path_containment::Directory;
 pub use truth::Truth;
-pub use undecided::Undecided;
-pub use url_host::HostPattern;
 
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};

@@ -3,11 +3,9 @@
 use regex::Regex;
 
 use super::comparison::{self, FieldComparison, any_matches, with_string};
-use super::mail_domain::{DomainPattern, every_domain_matches};
 use super::operand::{self, Operand, OperandSet, PatternSet, ResolvedOperand};
-use super::path_containment::Directory;
 use super::truth::Truth;
-use super::url_host::HostPattern;
+use crate::address::{Directory, DomainPattern, HostPattern, every_domain_matches};
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
 use crate::json::{JsonType, Value};
