@@ -101,6 +101,8 @@ pub mod file_access;
 mod unicode;
 mod regex_compiler;
 #[doc(hidden)]
+pub mod name_pattern;
+#[doc(hidden)]
 pub mod work_limit;
 pub mod json;
 pub mod diagnostic;
@@ -132,9 +134,9 @@ pub mod tokens;
 #[doc(hidden)]
 pub mod path;
 #[doc(hidden)]
-pub mod template;
-#[doc(hidden)]
 pub mod script;
+#[doc(hidden)]
+pub mod template;
 #[doc(hidden)]
 pub mod redaction;
 #[doc(hidden)]

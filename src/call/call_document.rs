@@ -1,6 +1,6 @@
 //! The call document that paths, expressions and templates read, as a borrowed view that is never built as JSON.
 
-use super::{SessionState, ToolCall};
+use super::{LetMemo, SessionState, ToolCall};
 use crate::json::{JsonType, Value};
 
 /// The members of the call document.
@@ -140,12 +140,15 @@ pub struct CallView<'a> {
     pub session: &'a SessionState,
     /// The server's description of the tool.
     pub annotations: Option<&'a Value>,
+    /// The results of named values for this state of the call. Without a memo they are evaluated each time.
+    #[doc(hidden)]
+    pub lets: Option<&'a LetMemo>,
 }
 
 impl<'a> CallView<'a> {
     /// A call before it ran, with its own arguments.
     pub fn new(call: &'a ToolCall, session: &'a SessionState) -> Self {
-        Self { call, input: &call.input, output: None, error: None, session, annotations: None }
+        Self { call, input: &call.input, output: None, error: None, session, annotations: None, lets: None }
     }
 
     /// A member of the call document, or `None` if it is absent.

@@ -38,6 +38,11 @@ impl ContextReads {
         (!self.everything).then(|| self.members.iter().map(String::as_str))
     }
 
+    /// Whether a member may be read.
+    pub fn may_read(&self, member: &str) -> bool {
+        self.everything || self.members.contains(member)
+    }
+
     /// The part of a context that is read: policies cannot distinguish contexts with equal parts. A context that is not an object
     /// is its own part, unless nothing is read.
     pub fn select(&self, context: &Value) -> Value {

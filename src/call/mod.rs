@@ -6,6 +6,7 @@ mod context_reads;
 mod masks;
 mod outcome;
 mod call_record;
+mod let_memo;
 mod session_state;
 mod shadow_effects;
 mod call_document;
@@ -15,6 +16,7 @@ pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels
 pub use call_document::{CallView, NodeRef, Root};
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
+pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub(crate) use session_state::SessionChanges;

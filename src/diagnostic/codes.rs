@@ -71,11 +71,15 @@ codes! {
     INVALID_PATTERN = "CG307" "invalid-tool-pattern";
     PATH_NOT_HERE = "CG308" "path-not-available-here";
     INVALID_OPERAND = "CG309" "invalid-operand";
+    UNKNOWN_NAME = "CG310" "unknown-name";
+    INVALID_DATA = "CG313" "invalid-data";
 
     DUPLICATE_ID = "CG401" "duplicate-id";
     DEFAULTS_DISAGREE = "CG402" "defaults-disagree";
     MISSING_QUANTIFIER = "CG403" "quantifier-needed";
     MISSING_MATCHER = "CG404" "matcher-needed";
+    DUPLICATE_NAME = "CG405" "duplicate-name";
+    CYCLIC_DEFINITION = "CG406" "cyclic-definition";
 
     CONTRADICTING_TESTS = "CG501" "contradicting-tests";
     UNKNOWN_TOOL = "CG502" "unknown-tool";

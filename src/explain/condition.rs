@@ -8,7 +8,7 @@ use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;
 use crate::matcher::{
     ExaminedCondition, ExaminedForm, ExaminedOperand, ExaminedOperator, ExaminedTest, Quantifier,
-    TestedValues, Truth,
+    TestedValues, Truth, ValueSource,
 };
 
 /// The result of a condition.
@@ -80,7 +80,7 @@ pub struct ExplainedCondition {
 /// A test of one path.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConditionTest {
-    /// The path, as written.
+    /// The path or expression, as written.
     pub path: String,
     /// How the operators apply to several values: `any`, `every` or `none`.
     pub each: &'static str,
@@ -94,7 +94,7 @@ pub struct ConditionTest {
     /// The operators applied to the values.
     pub operators: Vec<TestOperator>,
     #[serde(skip)]
-    pub(super) root: Root,
+    pub(super) roots: Vec<Root>,
 }
 
 /// One value.
@@ -113,7 +113,7 @@ pub struct TestOperator {
     pub key: &'static str,
     /// The operand; null if the operand's path has no value.
     pub operand: Value,
-    /// The path of the operand, if it is not a literal.
+    /// The path or expression of the operand, if it is not a literal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operand_path: Option<String>,
     /// The result for the values; `None` if there are no values.
@@ -121,7 +121,7 @@ pub struct TestOperator {
     /// The location of key and operand.
     pub at: Option<Location>,
     #[serde(skip)]
-    pub(super) operand_root: Option<Root>,
+    pub(super) operand_roots: Vec<Root>,
 }
 
 /// The converter of examined conditions to redacted ones with locations.
@@ -142,7 +142,7 @@ impl ConditionExplainer<'_> {
             ExaminedForm::Any(_) => (ConditionForm::Any, None, None),
             ExaminedForm::Not(_) => (ConditionForm::Not, None, None),
             ExaminedForm::Test(test) => (ConditionForm::Test, Some(self.explain_test(test)), None),
-            ExaminedForm::Expr(text) => (ConditionForm::Expr, None, Some((*text).to_owned())),
+            ExaminedForm::Expr(expr) => (ConditionForm::Expr, None, Some(expr.text.clone())),
         };
         ExplainedCondition {
             form,
@@ -165,38 +165,40 @@ impl ConditionExplainer<'_> {
             TestedValues::TypeMismatch(why) => (Vec::new(), 0, Some(self.redactor.text(why))),
             TestedValues::Values { first, count } => {
                 let found = first.iter().map(|value| FoundValue {
-                    value: self.redactor.value(test.root, value.value),
+                    value: self.redactor.source_value(test.subject, &value.value),
                     truth: TruthValue::from(&value.truth),
                 });
                 (found.collect(), *count, None)
             }
         };
         ConditionTest {
-            path: test.path.to_owned(),
+            path: test.subject.text().to_owned(),
             each: Quantifier::name(test.each),
             found,
             count,
             misfit,
             operators: test.operators.iter().map(|operator| self.explain_operator(operator)).collect(),
-            root: test.root,
+            roots: test.subject.roots(),
         }
     }
 
     fn explain_operator(&self, operator: &ExaminedOperator<'_>) -> TestOperator {
-        let operand = match (operator.operand_path, &operator.operand) {
-            (Some((_, root)), ExaminedOperand::Single(node)) => self.redactor.value(root, *node),
-            (Some((_, root)), ExaminedOperand::Several(nodes)) => {
-                truncate_value(nodes.iter().map(|node| self.redactor.value(root, *node)).collect())
+        let source = operator.operand_source;
+        let operand = match (source, &operator.operand) {
+            (Some(source), ExaminedOperand::Single(value)) => self.redactor.source_value(source, value),
+            (Some(source), ExaminedOperand::Several(values)) => {
+                let values = values.iter().map(|value| self.redactor.source_value(source, value));
+                truncate_value(values.collect())
             }
             (_, compared) => compared.to_value().map(truncate_value).unwrap_or_default(),
         };
         TestOperator {
             key: operator.key,
             operand,
-            operand_path: operator.operand_path.map(|(path, _)| path.to_owned()),
+            operand_path: source.map(|source| source.text().to_owned()),
             truth: operator.truth.as_ref().map(TruthValue::from),
             at: self.locate(operator.span),
-            operand_root: operator.operand_path.map(|(_, root)| root),
+            operand_roots: source.map(ValueSource::roots).unwrap_or_default(),
         }
     }
 }

@@ -111,10 +111,12 @@ impl Explanation {
                 part.why.iter_mut().for_each(text);
                 let Some(test) = &mut part.test else { return };
                 test.misfit.iter_mut().for_each(text);
-                test.found.iter_mut().for_each(|found| value(test.root, &mut found.value));
+                for root in &test.roots {
+                    test.found.iter_mut().for_each(|found| value(*root, &mut found.value));
+                }
                 for operator in &mut test.operators {
-                    if let Some(root) = operator.operand_root {
-                        value(root, &mut operator.operand);
+                    for root in &operator.operand_roots {
+                        value(*root, &mut operator.operand);
                     }
                 }
             });

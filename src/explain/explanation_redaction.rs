@@ -5,9 +5,10 @@ use std::cell::OnceCell;
 use crate::call::{CallView, Masks, NodeRef, Root};
 use crate::json::{self, Value};
 use crate::kernel::Layers;
-use crate::matcher::{ExaminedCondition, ExaminedForm, Truth};
+use crate::matcher::{ExaminedCondition, ExaminedForm, Truth, ValueSource};
 use crate::middleware::{PolicyKind, Redact};
 use crate::policy::{Mode, Policy};
+use crate::script::ExpressionValue;
 
 /// The replacement of a value that can't be redacted.
 pub(super) const WITHHELD: &str = "[withheld]";
@@ -66,6 +67,30 @@ impl<'v> ExplanationRedactor<'v> {
             },
             NodeRef::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
         };
+        truncate_value(value)
+    }
+
+    /// Redacts a value that a path or an expression reads.
+    pub(super) fn source_value(&self, source: &ValueSource, value: &ExpressionValue<'_>) -> Value {
+        match source {
+            ValueSource::Path(path) => self.value(path.root(), value.node()),
+            ValueSource::Expression(_) => self.computed_value(&source.roots(), value.node()),
+        }
+    }
+
+    /// Redacts a value that was computed from these members of the call: it may contain parts of each.
+    fn computed_value(&self, roots: &[Root], node: NodeRef<'_>) -> Value {
+        let mut value = node.to_value();
+        let mut masks = self.masks.clone();
+        for root in roots {
+            if self.redactions_of(*root).any(|redact| redact.redactor.redact_value(&mut value).is_err()) {
+                return WITHHELD.into();
+            }
+            if let (Root::Output, Some(output)) = (root, self.view.output) {
+                masks.add_changes(output, &self.document(Root::Output, output));
+            }
+        }
+        masks.value(&mut value);
         truncate_value(value)
     }
 
@@ -167,8 +192,9 @@ fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
     examined.visit(&mut |part| {
         reads |= match &part.form {
             ExaminedForm::Test(test) => {
-                let operands = test.operators.iter().filter_map(|operator| operator.operand_path);
-                test.root.is_settle_only() || operands.into_iter().any(|(_, root)| root.is_settle_only())
+                let operands = test.operators.iter().filter_map(|operator| operator.operand_source);
+                let mut sources = operands.chain([test.subject]);
+                sources.any(|source| source.roots().into_iter().any(Root::is_settle_only))
             }
             ExaminedForm::Expr(_) => true,
             _ => false,

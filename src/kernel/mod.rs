@@ -46,7 +46,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::host::Clock;
 use crate::json::Value;
@@ -130,7 +130,8 @@ impl<'k> Kernel<'k> {
         let mut recorder = PhaseRecorder::new(self.listener, Phase::Normalise, Trace::default());
         let Normalised { input, failure } = normalise::run(&subject, &call.input, view, &recorder);
         recorder.begin(Phase::Gate);
-        let view = CallView { input: &input, ..view };
+        let lets = LetMemo::default();
+        let view = CallView { input: &input, lets: Some(&lets), ..view };
         let mut gate = gate::run(&subject, view, failure, held, &recorder);
         let wrappers = match self.listener.is_some() || subject.has_wrappers() {
             true => wrapper_selection::select(&subject, &view, &mut gate, &recorder),

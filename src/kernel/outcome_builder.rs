@@ -18,6 +18,7 @@ use crate::call::{
 use crate::host::ToolError;
 use crate::json::{Map, Value};
 use crate::middleware::{Audit, PolicyKind};
+use crate::path::Path;
 use crate::policy::{Mode, Policy};
 
 /// A call that is being settled.
@@ -301,17 +302,22 @@ impl OutcomeBuilder<'_> {
         if !applies || policy.mode == Mode::Shadow {
             return None;
         }
-        let fields = audit.recorded_values(redacted.view(view)).map(|(path, value)| {
-            let value = match (path.root(), value) {
+        let fields = audit.recorded_values(redacted.view(view)).map(|(source, value)| {
+            let value = match (source.as_path().map(Path::root), value) {
+                // A computed value may have parts of anything.
+                (None, mut value) => {
+                    self.masks.value(&mut value);
+                    redacted.value(value)
+                }
                 // Facts of earlier calls may contain values that only this call redacts.
-                (Root::Session, value) => redacted.value(value),
+                (Some(Root::Session), value) => redacted.value(value),
                 // An error may repeat arguments and results.
-                (Root::Error, Value::String(error)) => {
+                (Some(Root::Error), Value::String(error)) => {
                     Value::from(self.masks.text(&redacted.text(&error)).into_owned())
                 }
                 (_, value) => value,
             };
-            (path.text().to_owned(), value)
+            (source.text().to_owned(), value)
         });
         Some(AuditEntry { policy: policy.id.clone(), fields: fields.collect() })
     }

@@ -158,7 +158,8 @@ impl<'a> RedactedCall<'a> {
 
     /// The same view with redacted arguments and session.
     pub(super) fn view<'v>(&'v self, view: CallView<'v>) -> CallView<'v> {
-        CallView { input: &self.input, session: &self.session, ..view }
+        // The memo has values of the real call.
+        CallView { input: &self.input, session: &self.session, lets: None, ..view }
     }
 
     /// A text about the call, redacted.

@@ -1,11 +1,12 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
-use super::field_test::{self, FieldTest};
+use super::field_test::{self, EXPR_KEY, FieldTest};
 use super::truth::Truth;
-use crate::call::CallView;
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
-use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, ScriptProblem, Shape, head_span};
-use crate::script::Predicate;
+use super::value_source::ExpressionText;
+use crate::call::{CallView, NamedResult};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, Span};
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape, head_span};
+use crate::script::NamedBody;
 use crate::source::YamlNode;
 
 /// A compiled condition.
@@ -28,38 +29,32 @@ pub(super) enum ConditionNode {
     /// The value at a path passes its tests.
     Test(Box<FieldTest>),
     /// A Rhai expression returns `true`.
-    Expr(Box<Expr>),
+    Expr(Box<ExpressionText>),
 }
 
-/// A compiled expression with its source.
-#[derive(Debug)]
-pub(super) struct Expr {
-    pub(super) text: String,
-    pub(super) predicate: Predicate,
-}
+/// A condition: an expression as a string, or a mapping.
+pub static CONDITION_SHAPE: Shape =
+    Shape::Either(&[Shape::String("a Rhai expression"), Shape::Record(&CONDITION_RECORD)]);
 
 /// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
 pub static CONDITION_RECORD: RecordShape = RecordShape {
     name: "condition",
     doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
     fields: &[
-        FieldShape::optional(
-            "all",
-            Shape::NonEmptyList(&Shape::Record(&CONDITION_RECORD)),
-            "All of these conditions hold.",
-        ),
+        FieldShape::optional("all", Shape::NonEmptyList(&CONDITION_SHAPE), "All of these conditions hold."),
         FieldShape::optional(
             "any",
-            Shape::NonEmptyList(&Shape::Record(&CONDITION_RECORD)),
+            Shape::NonEmptyList(&CONDITION_SHAPE),
             "At least one of these conditions holds.",
         ),
-        FieldShape::optional("not", Shape::Record(&CONDITION_RECORD), "This condition does not hold."),
+        FieldShape::optional("not", CONDITION_SHAPE, "This condition does not hold."),
         FieldShape::optional(
-            "expr",
+            EXPR_KEY,
             Shape::String("a Rhai expression"),
             "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
              that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
-             is undecided and fails closed: restricting policies apply, permitting ones do not.",
+             is undecided and fails closed: restricting policies apply, permitting ones do not. With operators beside it, its value is \
+             tested as that of a `path`.",
         ),
         field_test::PATH,
         field_test::EQ,
@@ -89,7 +84,7 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
 const FORM_KEYS: [&str; 5] = ["path", "all", "any", "not", "expr"];
 
 impl Condition {
-    /// Reads a list of conditions that must all hold, or a single condition.
+    /// Reads a list of conditions that must all hold, or a single condition. A string is an expression.
     pub fn read_all(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         match node.items() {
             Some(_) => Self::read_list(node, reader)
@@ -106,6 +101,10 @@ impl Condition {
     }
 
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        if node.as_str().is_some() {
+            let expr = read_expr(node, reader)?;
+            return Some(Self { span: node.span, form: ConditionNode::Expr(Box::new(expr)) });
+        }
         let entries = node.entries()?;
         let mut forms = entries.iter().filter(|entry| FORM_KEYS.contains(&entry.key.as_str()));
         let Some(form) = forms.next() else {
@@ -136,7 +135,11 @@ impl Condition {
             );
             return None;
         }
-        if form.key != "path" && entries.len() > 1 {
+        let is_test = match form.key.as_str() {
+            EXPR_KEY => entries.len() > 1,
+            key => key == "path",
+        };
+        if !is_test && entries.len() > 1 {
             let stray = entries.iter().find(|entry| entry.key != form.key)?;
             reader.report(
                 Diagnostic::new(
@@ -152,7 +155,9 @@ impl Condition {
             "all" => Self::read_list(&form.value, reader).map(ConditionNode::All),
             "any" => Self::read_list(&form.value, reader).map(ConditionNode::Any),
             "not" => Self::read(&form.value, reader).map(|inner| ConditionNode::Not(Box::new(inner))),
-            "expr" => read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr))),
+            EXPR_KEY if !is_test => {
+                read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr)))
+            }
             _ => FieldTest::read(node, reader).map(|test| ConditionNode::Test(Box::new(test))),
         };
         Some(Self { span: node.span, form: form? })
@@ -169,7 +174,7 @@ impl Condition {
             }
             ConditionNode::Not(condition) => !condition.eval(view),
             ConditionNode::Test(test) => test.eval(view),
-            ConditionNode::Expr(expr) => expr.eval(view),
+            ConditionNode::Expr(expr) => eval_expr(expr, view),
         }
     }
 
@@ -186,30 +191,37 @@ impl Condition {
     }
 }
 
-impl Expr {
-    /// Evaluates the expression for a call. An error is undecided.
-    pub(super) fn eval(&self, view: &CallView<'_>) -> Truth {
-        match self.predicate.eval(view) {
-            Ok(value) => value.into(),
-            Err(error) => Truth::Undecided(format!("`expr` failed: {}", error.message)),
+impl NamedBody for Condition {
+    fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
+        match self.eval(view) {
+            Truth::Yes => NamedResult::Value(true.into()),
+            Truth::No => NamedResult::Value(false.into()),
+            Truth::Absent => NamedResult::OpenCondition,
+            Truth::Undecided(why) => NamedResult::Undecided(why),
         }
     }
 }
 
-fn read_expr(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Expr> {
-    let text = node.as_str()?;
-    match Predicate::compile(text) {
-        Ok(predicate) => {
-            reader.arguments.merge(&predicate.argument_names());
-            let is_valid = reader.check_reads(node, predicate.roots_read(), predicate.context_reads());
-            is_valid.then(|| Expr { text: text.to_owned(), predicate })
-        }
-        Err(error) => {
-            let example = "write an expression that returns `true` or `false`, as in `input.amount > 100 && tool != \"ping\"`";
-            let ScriptProblem { range, message, help } =
-                ScriptProblem::from_error(text, error, "expression", example);
-            reader.report_in(&INVALID_SCRIPT, node, range, message, Some(help));
-            None
-        }
+/// Evaluates an expression for a call. A named condition keeps its truth; anything but a boolean is undecided.
+pub(super) fn eval_expr(expr: &ExpressionText, view: &CallView<'_>) -> Truth {
+    if let Some(named) = expr.expression.as_named().filter(|named| named.is_condition()) {
+        return match named.evaluate(view) {
+            NamedResult::Value(value) => Truth::from(value == true),
+            NamedResult::OpenCondition => Truth::Absent,
+            NamedResult::Absent(why) | NamedResult::Undecided(why) => {
+                Truth::Undecided(format!("`{}` is undecided: {why}", named.name()))
+            }
+        };
     }
+    match expr.expression.boolean(view) {
+        Ok(value) => value.into(),
+        Err(error) => Truth::Undecided(format!("`expr` failed: {}", error.message)),
+    }
+}
+
+fn read_expr(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ExpressionText> {
+    let example =
+        "write an expression that returns `true` or `false`, as in `input.amount > 100 && tool != \"ping\"`";
+    let expression = reader.read_expression(node, example)?;
+    Some(ExpressionText { text: node.as_str()?.to_owned(), expression })
 }

@@ -2,19 +2,20 @@
 //! with their reasons as [`ExaminedMatcher`]. Decisions don't use it, because it costs more.
 
 use super::Matcher;
-use super::condition::{Condition, ConditionNode};
+use super::condition::{Condition, ConditionNode, eval_expr};
 use super::examination_result::{
     ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
     ExaminedTest, ExaminedValue, TestedValues,
 };
 use super::field_test::{EXISTS, FieldTest, Quantifier};
-use super::name_pattern::NamePattern;
-use super::operand::{self, Operand, OperandSet, PatternSet};
+use super::operand::{Operand, OperandSet, PatternSet};
 use super::operator::Operator;
 use super::truth::Truth;
+use super::value_source::ValueSource;
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::Span;
-use crate::path::{Nodes, Path};
+use crate::name_pattern::NamePattern;
+use crate::script::ExpressionValue;
 
 /// Number of values per path that a result holds, in addition to the one that decided.
 const MAX_REPORTED_VALUES: usize = 16;
@@ -63,7 +64,7 @@ impl Condition {
                 (!part.truth.clone(), ExaminedForm::Not(Box::new(part)))
             }
             ConditionNode::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
-            ConditionNode::Expr(expr) => (expr.eval(view), ExaminedForm::Expr(&expr.text)),
+            ConditionNode::Expr(expr) => (eval_expr(expr, view), ExaminedForm::Expr(expr)),
         };
         ExaminedCondition { span: self.span, truth, reached, form }
     }
@@ -92,29 +93,28 @@ fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth>
 impl FieldTest {
     /// Finds the values at the test's path and evaluates each operator for them.
     fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedTest<'a> {
-        let nodes = operand::resolve_path(&self.path, view);
+        let nodes = self.subject.values(view);
         let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
         let exists = self.exists.map(|wanted| ExaminedOperator {
             key: EXISTS.name,
             span: self.spans.exists.unwrap_or(self.spans.path),
             operand: ExaminedOperand::Bool(wanted),
-            operand_path: None,
+            operand_source: None,
             truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
         });
         let operators = self.operators.iter().zip(&self.spans.operators).map(|(operator, (key, span))| {
-            let (operand, path) = operator.examined_operand(view);
-            let answers = || found.iter().map(|node| self.eval_operator(operator, *node, view));
+            let (operand, source) = operator.examined_operand(view);
+            let answers = || found.iter().map(|value| self.eval_operator(operator, value.node(), view));
             ExaminedOperator {
                 key,
                 span: *span,
                 operand,
-                operand_path: path.map(|path| (path.text(), path.root())),
+                operand_source: source,
                 truth: (!found.is_empty()).then(|| self.each.combine(answers())),
             }
         });
         ExaminedTest {
-            path: self.path.text(),
-            root: self.path.root(),
+            subject: &self.subject,
             path_span: self.spans.path,
             each: self.each,
             operators: exists.into_iter().chain(operators).collect(),
@@ -129,17 +129,23 @@ impl FieldTest {
         }
     }
 
-    fn reported_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
+    fn reported_values<'a>(
+        &'a self,
+        values: &[ExpressionValue<'a>],
+        view: &CallView<'a>,
+    ) -> Vec<ExaminedValue<'a>> {
         let decides = if self.each == Quantifier::Every { Truth::No } else { Truth::Yes };
         let (mut reported, mut decided) = (Vec::new(), false);
-        for node in nodes {
-            let truth = self.eval_node(*node, view);
+        for value in values {
+            let node = value.node();
+            let truth = self.eval_node(node, view);
             let is_first = reported.len() < MAX_REPORTED_VALUES;
             let deciding = !decided && truth == decides;
             decided |= deciding;
             if is_first || deciding {
-                let answers = self.operators.iter().map(|operator| self.eval_operator(operator, *node, view));
-                reported.push(ExaminedValue { value: *node, truth, operator_results: answers.collect() });
+                let answers = self.operators.iter().map(|operator| self.eval_operator(operator, node, view));
+                let operator_results = answers.collect();
+                reported.push(ExaminedValue { value: value.clone(), truth, operator_results });
             }
         }
         reported
@@ -147,15 +153,19 @@ impl FieldTest {
 }
 
 impl Operator {
-    /// Returns the operand, and the path that it is read from.
-    fn examined_operand<'a>(&'a self, view: &CallView<'a>) -> (ExaminedOperand<'a>, Option<&'a Path>) {
+    /// Returns the operand, and where it is read from.
+    fn examined_operand<'a>(&'a self, view: &CallView<'a>) -> (ExaminedOperand<'a>, Option<&'a ValueSource>) {
         match self {
             Self::Compare(_, operand) | Self::Contains(operand) => match operand {
-                Operand::Literal(value) => (ExaminedOperand::Single(NodeRef::Json(value)), None),
-                Operand::Path(path) => (single_operand(path, view), Some(path)),
+                Operand::Literal(value) => {
+                    (ExaminedOperand::Single(ExpressionValue::Borrowed(NodeRef::Json(value))), None)
+                }
+                Operand::Source(source) => (single_operand(source, view), Some(source)),
             },
             Self::In { set: OperandSet::Literals(values), .. } => (ExaminedOperand::Literals(values), None),
-            Self::In { set: OperandSet::Path { path, .. }, .. } => (set_operand(path, view), Some(path)),
+            Self::In { set: OperandSet::Source { source, .. }, .. } => {
+                (set_operand(source, view), Some(source))
+            }
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
             Self::Matches(regex) => (ExaminedOperand::Regex(regex.as_str()), None),
             Self::Type(words) => (ExaminedOperand::Strings(words), None),
@@ -173,29 +183,26 @@ impl Operator {
 fn pattern_operand<'a, P>(
     set: &'a PatternSet<P>,
     view: &CallView<'a>,
-) -> (ExaminedOperand<'a>, Option<&'a Path>) {
+) -> (ExaminedOperand<'a>, Option<&'a ValueSource>) {
     match set {
         PatternSet::Literals(_, texts) => (ExaminedOperand::Strings(texts), None),
-        PatternSet::Path(path) => (set_operand(path, view), Some(path)),
+        PatternSet::Source(source) => (set_operand(source, view), Some(source)),
     }
 }
 
-fn single_operand<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
-    match operand::resolve_path(path, view) {
-        Ok(nodes) => nodes
-            .first()
-            .map_or(ExaminedOperand::Undetermined(Truth::Absent), |node| ExaminedOperand::Single(*node)),
+fn single_operand<'a>(source: &'a ValueSource, view: &CallView<'a>) -> ExaminedOperand<'a> {
+    match source.values(view) {
+        Ok(values) => match values.into_iter().next() {
+            Some(value) => ExaminedOperand::Single(value),
+            None => ExaminedOperand::Undetermined(Truth::Absent),
+        },
         Err(open) => ExaminedOperand::Undetermined(open),
     }
 }
 
-fn set_operand<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
-    match operand::resolve_path(path, view) {
-        Ok(nodes) if nodes.is_empty() => ExaminedOperand::Undetermined(Truth::Absent),
-        Ok(nodes) if path.is_singular() => nodes
-            .first()
-            .map_or(ExaminedOperand::Undetermined(Truth::Absent), |node| ExaminedOperand::Single(*node)),
-        Ok(nodes) => ExaminedOperand::Several(nodes),
-        Err(open) => ExaminedOperand::Undetermined(open),
+fn set_operand<'a>(source: &'a ValueSource, view: &CallView<'a>) -> ExaminedOperand<'a> {
+    match source.values(view) {
+        Ok(values) if !source.is_singular() && !values.is_empty() => ExaminedOperand::Several(values),
+        _ => single_operand(source, view),
     }
 }

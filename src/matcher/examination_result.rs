@@ -5,10 +5,10 @@
 use super::comparison::FieldComparison;
 use super::field_test::Quantifier;
 use super::truth::Truth;
-use crate::call::{NodeRef, Root};
+use super::value_source::{ExpressionText, ValueSource};
 use crate::diagnostic::Span;
 use crate::json::Value;
-use crate::path::Nodes;
+use crate::script::ExpressionValue;
 
 /// A matcher with the results of its parts for one call.
 #[derive(Clone, Debug)]
@@ -77,8 +77,8 @@ pub enum ExaminedForm<'a> {
     Not(Box<ExaminedCondition<'a>>),
     /// A test of the values at a path.
     Test(ExaminedTest<'a>),
-    /// The source of an expression. If it failed, the truth has the reason.
-    Expr(&'a str),
+    /// An expression. If it failed, the truth has the reason.
+    Expr(&'a ExpressionText),
 }
 
 impl<'a> ExaminedCondition<'a> {
@@ -103,11 +103,9 @@ impl<'a> ExaminedCondition<'a> {
 /// A test of the values at a path, with its results.
 #[derive(Clone, Debug)]
 pub struct ExaminedTest<'a> {
-    /// The path as written.
-    pub path: &'a str,
-    /// The member of the call document that the path starts from.
-    pub root: Root,
-    /// The location of the path in the rules.
+    /// Where the values are read.
+    pub subject: &'a ValueSource,
+    /// The location of the path or expression in the rules.
     pub path_span: Span,
     /// How the operators apply to several values.
     pub each: Quantifier,
@@ -137,7 +135,7 @@ pub enum TestedValues<'a> {
 #[derive(Clone, Debug)]
 pub struct ExaminedValue<'a> {
     /// The value.
-    pub value: NodeRef<'a>,
+    pub value: ExpressionValue<'a>,
     /// The combined result of the operators for it, without `exists`.
     pub truth: Truth,
     /// The result of each operator.
@@ -153,8 +151,8 @@ pub struct ExaminedOperator<'a> {
     pub span: Span,
     /// The operand.
     pub operand: ExaminedOperand<'a>,
-    /// The path of the operand, and the member of the call document that it starts from. `None` for a literal.
-    pub operand_path: Option<(&'a str, Root)>,
+    /// Where the operand is read. `None` for a literal.
+    pub operand_source: Option<&'a ValueSource>,
     /// The combined result for all values. `None` if there are no values.
     pub truth: Option<Truth>,
 }
@@ -163,7 +161,7 @@ pub struct ExaminedOperator<'a> {
 #[derive(Clone, Debug)]
 pub enum ExaminedOperand<'a> {
     /// One value.
-    Single(NodeRef<'a>),
+    Single(ExpressionValue<'a>),
     /// Literals of the rules file.
     Literals(&'a [Value]),
     /// Strings of the rules file: patterns, types.
@@ -171,7 +169,7 @@ pub enum ExaminedOperand<'a> {
     /// A string of the rules file: a regular expression.
     Regex(&'a str),
     /// The values at a path.
-    Several(Nodes<'a>),
+    Several(Vec<ExpressionValue<'a>>),
     /// Bounds for a length, with their keys.
     Bounds(Vec<(&'static str, u64)>),
     /// A boolean.
@@ -184,12 +182,12 @@ impl ExaminedOperand<'_> {
     /// Returns a copy as JSON. Returns `None` if there is no operand.
     pub fn to_value(&self) -> Option<Value> {
         Some(match self {
-            Self::Single(node) => node.to_value(),
+            Self::Single(value) => value.node().to_value(),
             Self::Literals(values) => Value::from(values.to_vec()),
             Self::Strings([text]) => Value::from(text.as_str()),
             Self::Strings(texts) => Value::from(texts.to_vec()),
             Self::Regex(text) => Value::from(*text),
-            Self::Several(nodes) => nodes.iter().map(|node| node.to_value()).collect(),
+            Self::Several(values) => values.iter().map(|value| value.node().to_value()).collect(),
             Self::Bounds(bounds) => match bounds.as_slice() {
                 [(key, bound)] if *key == FieldComparison::Eq.name() => Value::from(*bound),
                 bounds => {

@@ -2,10 +2,10 @@
 
 use std::hash::BuildHasher;
 
-use super::operand;
 use super::operator::{COUNT_SHAPE, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
-use crate::call::{CallView, NodeRef, Root};
+use super::value_source::ValueSource;
+use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{JsonType, Number, Value};
 use crate::path::Path;
@@ -151,6 +151,9 @@ impl Quantifier {
     }
 }
 
+/// The key of an expression, as a condition or in place of a path.
+pub const EXPR_KEY: &str = "expr";
+
 /// The keys that are operators.
 const OPERATOR_FIELDS: [FieldShape; 18] = [
     EQ,
@@ -187,7 +190,7 @@ enum Absence {
 /// A compiled test. All operators must hold for a value.
 #[derive(Debug)]
 pub struct FieldTest {
-    pub(super) path: Path,
+    pub(super) subject: ValueSource,
     pub(super) each: Quantifier,
     absence: Absence,
     pub(super) exists: Option<bool>,
@@ -214,7 +217,7 @@ impl TestSpans {
             Some((key.name, whole(entry)))
         });
         Self {
-            path: test.get(PATH.name).map_or(test.span, |path| path.span),
+            path: test.get(PATH.name).or_else(|| test.get(EXPR_KEY)).map_or(test.span, |path| path.span),
             exists: entries().find(|entry| entry.key == EXISTS.name).map(whole),
             operators: operators.collect(),
         }
@@ -224,7 +227,10 @@ impl TestSpans {
 impl FieldTest {
     /// Reads a test and reports problems to `reader`.
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let path = node.get("path").and_then(|node| reader.read_path(node));
+        let subject = match node.get(EXPR_KEY) {
+            Some(expression) => ValueSource::read_expression(expression, reader),
+            None => node.get(PATH.name).and_then(|node| reader.read_path(node)).map(ValueSource::Path),
+        };
         let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
@@ -232,7 +238,7 @@ impl FieldTest {
             && node
                 .entries()?
                 .iter()
-                .all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str()))
+                .all(|entry| [PATH.name, EXPR_KEY, "each", "absent", "base"].contains(&entry.key.as_str()))
         {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, head_span(node), "this test has a `path` and no operator")
@@ -240,20 +246,22 @@ impl FieldTest {
             );
             return None;
         }
-        let path = path?;
+        let subject = subject?;
         let each = match node.get("each").and_then(source::YamlNode::as_str) {
             Some("every") => Quantifier::Every,
             Some("none") => Quantifier::None,
             Some(_) => Quantifier::Any,
-            None if path.is_singular() || reader.polarity != Polarity::Permitting || operators.is_empty() => {
-                Quantifier::Any
-            }
+            None if subject.is_singular() || operators.is_empty() => Quantifier::Any,
+            None if reader.polarity != Polarity::Permitting && !reader.in_definition => Quantifier::Any,
             None => {
                 reader.report(
                     Diagnostic::new(
                         &MISSING_QUANTIFIER,
                         node.get("path").map_or(node.span, |node| node.span),
-                        "this path may return several values, and a permitting policy needs `each`",
+                        match reader.in_definition {
+                            true => "this path may return several values, and a definition needs `each`",
+                            false => "this path may return several values, and a permitting policy needs `each`",
+                        },
                     )
                     .with_help("add `each: any`, `each: every` or `each: none` to say how many of the values must pass"),
                 );
@@ -268,15 +276,18 @@ impl FieldTest {
             _ => Absence::NoMatch,
         };
         let operators = operators.into_iter().collect::<Option<_>>()?;
-        Some(Self { path, each, absence, exists, operators, spans: Box::new(TestSpans::from_node(node)) })
+        Some(Self { subject, each, absence, exists, operators, spans: Box::new(TestSpans::from_node(node)) })
     }
 
     /// Evaluates the test for a call.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
-        let nodes = match operand::resolve_path(&self.path, view) {
-            Ok(nodes) => nodes,
-            Err(truth) => return truth,
-        };
+        self.subject.with_values(view, |nodes| match nodes {
+            Ok(nodes) => self.eval_values(nodes, view),
+            Err(undecided) => undecided,
+        })
+    }
+
+    fn eval_values(&self, nodes: &[NodeRef<'_>], view: &CallView<'_>) -> Truth {
         match self.exists {
             Some(wanted) if wanted == nodes.is_empty() => return Truth::No,
             Some(_) if nodes.is_empty() => return Truth::Yes,
@@ -299,7 +310,7 @@ impl FieldTest {
     /// Evaluates one operator for one value, with the path and the absence rule of this test.
     pub(super) fn eval_operator(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         match self.eval_metered(operator, node, view) {
-            Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
+            Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.subject.text())),
             // An absent operand counts like an absent value.
             Truth::Absent => match self.absence {
                 Absence::Acts => Truth::Absent,
@@ -314,16 +325,17 @@ impl FieldTest {
         if let Err(exceeded) = work_limit::spend(operator.cost(node)) {
             return Truth::Undecided(exceeded.to_string());
         }
-        match self.path.root() {
-            Root::Input => operator.eval_argument(node, view),
-            _ => operator.eval(node, view),
+        match self.subject.reads_arguments() {
+            true => operator.eval_argument(node, view),
+            false => operator.eval(node, view),
         }
     }
 
     /// Returns the path and the keys by which an index can find this test: the path is singular, its value must equal one of some
     /// literals of one type, and an absent value does not match. Returns `None` for other tests.
     pub fn index_keys(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
-        if !self.path.is_singular()
+        let path = self.subject.as_path()?;
+        if !path.is_singular()
             || self.each != Quantifier::Any
             || self.absence != Absence::NoMatch
             || self.exists == Some(false)
@@ -334,7 +346,7 @@ impl FieldTest {
         let keys: Vec<_> =
             keys.iter().map(|value| ScalarKey::from_node(NodeRef::Json(value))).collect::<Option<_>>()?;
         let first = keys.first()?.json_type();
-        keys.iter().all(|key| key.json_type() == first).then_some((&self.path, keys))
+        keys.iter().all(|key| key.json_type() == first).then_some((path, keys))
     }
 }
 

@@ -6,18 +6,21 @@ mod examination;
 mod examination_result;
 mod operand;
 mod operator;
-mod name_pattern;
+mod pattern_list;
 mod field_test;
 mod truth;
+mod value_source;
 
-pub use condition::{CONDITION_RECORD, Condition};
+pub use crate::name_pattern::NamePattern;
+pub use condition::{CONDITION_RECORD, CONDITION_SHAPE, Condition};
 pub use examination_result::{
     ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
     ExaminedTest, ExaminedValue, TestedValues,
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
-pub use name_pattern::NamePattern;
+pub use pattern_list::{PatternList, read_patterns};
 pub use truth::Truth;
+pub use value_source::{ExpressionText, ValueSource};
 
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};
@@ -41,11 +44,7 @@ static MATCHER: RecordShape = RecordShape {
             Shape::OneOrMany(&PATTERN),
             "The name of the MCP server that provides the tool. Default: every server.",
         ),
-        FieldShape::optional(
-            "where",
-            Shape::OneOrMany(&Shape::Record(&CONDITION_RECORD)),
-            "Conditions that must all hold.",
-        ),
+        FieldShape::optional("where", Shape::OneOrMany(&CONDITION_SHAPE), "Conditions that must all hold."),
     ],
 };
 
@@ -70,12 +69,9 @@ impl Matcher {
     /// Reads `match:` and reports problems to `reader`.
     pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         if !matches!(node.value, YamlValue::Mapping(_)) {
-            let tools = NamePattern::read_list(node, reader);
-            return Self {
-                tools,
-                pattern_spans: [pattern_spans(Some(node)), Box::default()],
-                ..Self::default()
-            };
+            let PatternList { patterns: tools, spans } = PatternList::read(node, reader);
+            let pattern_spans = [spans.into(), Box::default()];
+            return Self { tools, pattern_spans, ..Self::default() };
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
             reader.report(
@@ -83,12 +79,17 @@ impl Matcher {
                     .with_help("`match: \"*\"` matches every tool"),
             );
         }
-        let mut patterns =
-            |key| node.get(key).map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
-        let (tools, servers) = (patterns("tool"), patterns("server"));
+        let tools = node.get("tool").map(|node| PatternList::read(node, reader)).unwrap_or_default();
+        let servers = node.get("server").map(|node| PatternList::read(node, reader)).unwrap_or_default();
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
-        let pattern_spans = ["tool", "server"].map(|key| pattern_spans(node.get(key)));
-        Self { tools, servers, condition, pattern_spans }
+        let pattern_spans = [tools.spans.into(), servers.spans.into()];
+        Self { tools: tools.patterns, servers: servers.patterns, condition, pattern_spans }
+    }
+
+    /// The location of each pattern for tools: for a pattern of a group, that of the group's name.
+    pub fn tool_spans(&self) -> &[Span] {
+        let [tools, _] = &self.pattern_spans;
+        tools
     }
 
     /// Reads the `match:` of a policy that applies to a run instead of to calls. It can only have `where`.
@@ -121,10 +122,4 @@ impl Matcher {
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         self.condition.as_ref().map_or(Truth::Yes, |condition| condition.eval(view))
     }
-}
-
-/// Returns the location of each pattern.
-fn pattern_spans(node: Option<&YamlNode>) -> Box<[Span]> {
-    let nodes = node.map(|node| node.items().unwrap_or(std::slice::from_ref(node)));
-    nodes.unwrap_or_default().iter().map(|node| node.span).collect()
 }

@@ -1,8 +1,9 @@
-//! Operands of tests: literals of the rules file, or values at another path of the same call document.
+//! Operands of tests: literals of the rules file, or values that a path or an expression reads from the same call.
 
 use smallvec::SmallVec;
 
 use super::truth::Truth;
+use super::value_source::ValueSource;
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
 use crate::json::Value;
@@ -24,42 +25,41 @@ pub struct ResolvedOperand<'a> {
 pub enum Operand {
     /// A literal of the rules file.
     Literal(Value),
-    /// A path into the call document.
-    Path(Path),
+    /// A value that is read on each call.
+    Source(ValueSource),
 }
 
 impl Operand {
-    /// Reads an operand: `{ path: … }` is a path, everything else is a literal.
+    /// Reads an operand: `{ path: … }` and `{ expr: … }` are read on each call, everything else is a literal.
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let Some(path) = operand_path_node(node) else {
+        let Some(source) = ValueSource::read_operand(node, reader) else {
             return check_literal(node, reader).then(|| Self::Literal(node.to_json()));
         };
-        let path = reader.read_path(path)?;
-        if !path.is_singular() {
+        let source = source?;
+        if !source.is_singular() {
             reader.report(
                 Diagnostic::new(
                     &INVALID_OPERAND,
-                    operand_path_node(node).map_or(node.span, |path| path.span),
+                    node.get("path").map_or(node.span, |path| path.span),
                     "this path may return several values, and the operator compares with one",
                 )
                 .with_help("use `in:` or `not_in:` to compare with several"),
             );
             return None;
         }
-        Some(Self::Path(path))
+        Some(Self::Source(source))
     }
 
-    /// Returns the value.
-    ///
-    /// # Errors
-    /// Returns the truth of the test if the operand is absent or can't be read.
-    pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<ResolvedOperand<'a>, Truth> {
+    /// Returns the result of `test` for the value, or the truth of the test if the operand is absent or can't be read.
+    pub fn evaluate(&self, view: &CallView<'_>, test: impl FnOnce(ResolvedOperand<'_>) -> Truth) -> Truth {
         match self {
-            Self::Literal(value) => Ok(ResolvedOperand { value: NodeRef::Json(value), is_literal: true }),
-            Self::Path(path) => {
-                let value = resolve_path(path, view)?.first().copied().ok_or(Truth::Absent)?;
-                Ok(ResolvedOperand { value, is_literal: false })
-            }
+            Self::Literal(value) => test(ResolvedOperand { value: NodeRef::Json(value), is_literal: true }),
+            Self::Source(source) => source
+                .with_values(view, |values| match values?.first() {
+                    Some(value) => Ok(test(ResolvedOperand { value: *value, is_literal: false })),
+                    None => Err(Truth::Absent),
+                })
+                .unwrap_or_else(|open| open),
         }
     }
 }
@@ -69,61 +69,77 @@ impl Operand {
 pub enum OperandSet {
     /// Literals of the rules file.
     Literals(Vec<Value>),
-    /// All values at a path, or the items of the one array at it.
-    Path {
-        /// The path into the call document.
-        path: Path,
-        /// Whether a path for several values that finds none is an empty set. In a restricting policy it is, so that a value is
-        /// not in the set. In a permitting policy the operand is absent instead, and permits nothing.
-        may_be_empty: bool,
+    /// The values that are read on each call, or the items of the one array among them.
+    Source {
+        /// Where they are read.
+        source: ValueSource,
+        /// The result for a path to several values that finds none.
+        when_empty: WhenEmpty,
     },
 }
 
+/// The meaning of a path to several values that finds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenEmpty {
+    /// An empty set: in a restricting policy, so that a value is not in the set.
+    Empty,
+    /// An absent operand: in a permitting policy, so that nothing is permitted.
+    Absent,
+    /// Undecided: in a definition, which policies of both kinds may use.
+    Undecided,
+}
+
 impl OperandSet {
-    /// Reads an operand: a list of literals, or `{ path: … }`.
+    /// Reads an operand: a list of literals, `{ path: … }` or `{ expr: … }`.
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        match operand_path_node(node) {
-            Some(node) => {
-                let path = reader.read_path(node)?;
-                let may_be_empty = !path.is_singular() && reader.polarity != Polarity::Permitting;
-                Some(Self::Path { path, may_be_empty })
-            }
-            None => Some(Self::Literals(node.items()?.iter().map(source::YamlNode::to_json).collect())),
-        }
+        let Some(source) = ValueSource::read_operand(node, reader) else {
+            return Some(Self::Literals(node.items()?.iter().map(source::YamlNode::to_json).collect()));
+        };
+        let source = source?;
+        let when_empty = match reader.polarity {
+            _ if source.is_singular() => WhenEmpty::Absent,
+            _ if reader.in_definition => WhenEmpty::Undecided,
+            Polarity::Permitting => WhenEmpty::Absent,
+            Polarity::Restricting | Polarity::Forming => WhenEmpty::Empty,
+        };
+        Some(Self::Source { source, when_empty })
     }
 }
 
-/// Returns the values of the set at a path.
-///
-/// # Errors
-/// Returns the truth of the test if the operand is absent or can't be read.
-pub fn set_values<'a>(
-    path: &Path,
-    may_be_empty: bool,
-    view: &CallView<'a>,
-) -> Result<SmallVec<[NodeRef<'a>; 8]>, Truth> {
-    let found = resolve_path(path, view)?;
-    match found.as_slice() {
-        [] if !may_be_empty => Err(Truth::Absent),
-        [NodeRef::Json(Value::Array(items))] if path.is_singular() => {
-            Ok(items.iter().map(NodeRef::Json).collect())
+/// Passes the values of a set to `test`. Returns the truth of the test if the operand is absent or can't be read.
+pub fn with_set(
+    source: &ValueSource,
+    when_empty: WhenEmpty,
+    view: &CallView<'_>,
+    test: impl FnOnce(&[NodeRef<'_>]) -> Truth,
+) -> Truth {
+    source.with_values(view, |values| match values {
+        Err(open) => open,
+        Ok([]) => match when_empty {
+            WhenEmpty::Empty => test(&[]),
+            WhenEmpty::Absent => Truth::Absent,
+            WhenEmpty::Undecided => Truth::Undecided(format!("`{}` finds no value", source.text())),
+        },
+        Ok([NodeRef::Json(Value::Array(items))]) if source.is_singular() => {
+            let items: SmallVec<[NodeRef<'_>; 8]> = items.iter().map(NodeRef::Json).collect();
+            test(&items)
         }
-        [_] if path.is_singular() => Err(Truth::Undecided(format!("`{}` is not an array", path.text()))),
-        several => Ok(several.iter().copied().collect()),
-    }
+        Ok([_]) if source.is_singular() => Truth::Undecided(format!("`{}` is not an array", source.text())),
+        Ok(several) => test(several),
+    })
 }
 
-/// Patterns of one kind (directories, hosts, domains): parsed on load if they are literals, and on each call if they come from a path.
+/// Patterns of one kind (directories, hosts, domains): parsed on load if they are literals, and otherwise on each call.
 #[derive(Debug)]
 pub enum PatternSet<P> {
     /// Patterns of the rules file, with their sources.
     Literals(Vec<P>, Vec<String>),
-    /// A path into the call document.
-    Path(Path),
+    /// Patterns that are read on each call.
+    Source(ValueSource),
 }
 
 impl<P> PatternSet<P> {
-    /// Reads a literal, a list of literals, or `{ path: … }`. `parse` returns the problem of an invalid literal; `example` shows a
+    /// Reads a literal, a list of literals, `{ path: … }` or `{ expr: … }`. `parse` returns the problem of an invalid literal; `example` shows a
     /// valid one.
     pub fn read(
         node: &source::YamlNode,
@@ -131,8 +147,8 @@ impl<P> PatternSet<P> {
         example: &str,
         parse: impl Fn(&str) -> Result<P, String>,
     ) -> Option<Self> {
-        if let Some(path) = operand_path_node(node) {
-            return reader.read_path(path).map(Self::Path);
+        if let Some(source) = ValueSource::read_operand(node, reader) {
+            return source.map(Self::Source);
         }
         if !check_literal(node, reader) {
             return None;
@@ -153,48 +169,42 @@ impl<P> PatternSet<P> {
     }
 
     /// Returns the result of `test` for the patterns, or the truth of the test if the patterns are absent or can't be read.
-    pub fn evaluate<'a>(
+    pub fn evaluate(
         &self,
-        view: &CallView<'a>,
+        view: &CallView<'_>,
         parse: impl Fn(&str) -> Result<P, String>,
         test: impl FnOnce(&[P]) -> Truth,
     ) -> Truth {
-        let path = match self {
+        let source = match self {
             Self::Literals(patterns, _) => return test(patterns),
-            Self::Path(path) => path,
+            Self::Source(source) => source,
         };
-        let found = match resolve_path(path, view) {
-            Ok(found) => found,
-            Err(truth) => return truth,
-        };
-        if found.is_empty() {
-            return Truth::Absent;
-        }
-        let mut patterns = Vec::new();
-        for node in found {
-            let items = node.as_json().and_then(Value::as_array);
-            let texts: Vec<Option<&str>> = match items {
-                Some(items) => items.iter().map(Value::as_str).collect(),
-                None => vec![node.as_str()],
+        source.with_values(view, |found| {
+            let found = match found {
+                Ok([]) => return Truth::Absent,
+                Ok(found) => found,
+                Err(open) => return open,
             };
-            for text in texts {
-                match text.map(&parse) {
-                    Some(Ok(pattern)) => patterns.push(pattern),
-                    Some(Err(problem)) => return Truth::Undecided(format!("`{}`: {problem}", path.text())),
-                    None => return Truth::Undecided(format!("`{}` is not a string", path.text())),
+            let mut patterns = Vec::new();
+            for node in found {
+                let items = node.as_json().and_then(Value::as_array);
+                let texts: Vec<Option<&str>> = match items {
+                    Some(items) => items.iter().map(Value::as_str).collect(),
+                    None => vec![node.as_str()],
+                };
+                for text in texts {
+                    match text.map(&parse) {
+                        Some(Ok(pattern)) => patterns.push(pattern),
+                        Some(Err(problem)) => {
+                            return Truth::Undecided(format!("`{}`: {problem}", source.text()));
+                        }
+                        None => return Truth::Undecided(format!("`{}` is not a string", source.text())),
+                    }
                 }
             }
-        }
-        test(&patterns)
+            test(&patterns)
+        })
     }
-}
-
-/// Returns the nodes at a path.
-///
-/// # Errors
-/// Returns [`Truth::Undecided`] if a value on the path has the wrong type.
-pub fn resolve_path<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
-    path.nodes(view).map_err(|mismatch| Truth::Undecided(format!("`{}`: {mismatch}", path.text())))
 }
 
 /// Returns `false` and reports a literal that looks like a path or a template: it would be compared as a plain string, so that the
@@ -212,7 +222,7 @@ fn check_literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool
                     other.key_span,
                     format!("`{}` can't be used with the `path` of an operand", other.key),
                 )
-                .with_help("an operand that is read from the call has only the key `path`"),
+                .with_help("an operand that is read from the call has only the key `path` or `expr`"),
             );
             return false;
         }
@@ -240,11 +250,4 @@ fn check_literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool
         )),
     );
     false
-}
-
-fn operand_path_node(node: &source::YamlNode) -> Option<&source::YamlNode> {
-    match node.entries()? {
-        [entry] if entry.key == "path" && entry.value.as_str().is_some() => Some(&entry.value),
-        _ => None,
-    }
 }

@@ -16,11 +16,18 @@ use crate::source;
 pub static PATH_OPERAND: RecordShape = RecordShape {
     name: "path_operand",
     doc: "A value of the call document to compare with.",
-    fields: &[FieldShape::required(
-        "path",
-        Shape::String("a JSONPath such as `$.context.tenant`"),
-        "The path of the value.",
-    )],
+    fields: &[
+        FieldShape::optional(
+            "path",
+            Shape::String("a JSONPath such as `$.context.tenant`"),
+            "The path of the value.",
+        ),
+        FieldShape::optional(
+            "expr",
+            Shape::String("an expression such as `order.amount * 2`"),
+            "An expression over the members of the call and the names of the bundle, in place of `path`.",
+        ),
+    ],
 };
 
 /// A number of characters, items or members.
@@ -143,33 +150,26 @@ impl Operator {
     /// Evaluates the operator for a value. Reasons refer to the value as "it".
     pub fn eval(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         match self {
-            Self::Compare(comparison, operand) => match operand.value(view) {
-                Ok(operand) => comparison.eval(node, operand),
-                Err(open) => open,
-            },
+            Self::Compare(comparison, operand) => {
+                operand.evaluate(view, |operand| comparison.eval(node, operand))
+            }
             Self::In { set, negated } => {
                 let operator = if *negated { "not_in" } else { "in" };
                 let found = match set {
                     OperandSet::Literals(values) => comparison::is_member(node, values, operator),
-                    OperandSet::Path { path, may_be_empty } => {
-                        match operand::set_values(path, *may_be_empty, view) {
-                            Ok(values) => Truth::any(values.iter().map(|value| {
-                                comparison::equals(
-                                    node,
-                                    ResolvedOperand { value: *value, is_literal: false },
-                                    operator,
-                                )
-                            })),
-                            Err(open) => return open,
-                        }
+                    OperandSet::Source { source, when_empty } => {
+                        return operand::with_set(source, *when_empty, view, |values| {
+                            let found = Truth::any(values.iter().map(|value| {
+                                let operand = ResolvedOperand { value: *value, is_literal: false };
+                                comparison::equals(node, operand, operator)
+                            }));
+                            if *negated { !found } else { found }
+                        });
                     }
                 };
                 if *negated { !found } else { found }
             }
-            Self::Contains(operand) => match operand.value(view) {
-                Ok(operand) => comparison::contains(node, operand),
-                Err(open) => open,
-            },
+            Self::Contains(operand) => operand.evaluate(view, |operand| comparison::contains(node, operand)),
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
                 texts.evaluate(view, parse_plain, |texts| {
                     texts.iter().any(|start| text.starts_with(start.as_str())).into()
@@ -283,7 +283,7 @@ fn read_comparison(
 ) -> Option<Operator> {
     let ordered = match &operand {
         Operand::Literal(value) => value.is_number() || value.is_string(),
-        Operand::Path(_) => true,
+        Operand::Source(_) => true,
     };
     if ordered || matches!(comparison, FieldComparison::Eq | FieldComparison::Ne) {
         return Some(Operator::Compare(comparison, operand));

@@ -3,7 +3,7 @@
 use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::json::Value;
-use crate::path::Path;
+use crate::matcher::ValueSource;
 use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -16,7 +16,8 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     applies_to_run: false,
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
-        let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.read_path(node)).collect();
+        let fields: Vec<Option<ValueSource>> =
+            nodes.iter().map(|node| ValueSource::read(node, reader)).collect();
         Some(PolicyKind::Audit(Audit { fields: fields.into_iter().collect::<Option<_>>()? }))
     },
 };
@@ -26,7 +27,7 @@ static RECORD: RecordShape = RecordShape {
     doc: "The recorded fields.",
     fields: &[FieldShape::optional(
         "fields",
-        Shape::NonEmptyList(&Shape::String("a JSONPath such as `$.input.amount`")),
+        Shape::NonEmptyList(&Shape::String("a JSONPath such as `$.input.amount`, or an expression")),
         "The fields to record. Default: only that the policy matched.",
     )],
 };
@@ -34,21 +35,25 @@ static RECORD: RecordShape = RecordShape {
 /// Settings of an `audit` policy.
 #[derive(Debug)]
 pub struct Audit {
-    /// The paths of the recorded fields.
-    pub fields: Vec<Path>,
+    /// The recorded fields.
+    pub fields: Vec<ValueSource>,
 }
 
 impl Audit {
-    /// Returns the recorded paths with their values, an array for a path with several values. Absent values are omitted.
-    pub fn recorded_values<'a>(&'a self, view: CallView<'a>) -> impl Iterator<Item = (&'a Path, Value)> {
-        self.fields.iter().filter_map(move |path| {
-            let nodes = path.nodes(&view).ok()?;
-            let value = if path.is_singular() {
-                nodes.first()?.to_json()
-            } else {
-                nodes.iter().map(|node| node.to_json()).collect()
-            };
-            Some((path, value))
+    /// Returns the recorded fields with their values, an array for a path with several values. Absent values are omitted.
+    pub fn recorded_values<'a>(
+        &'a self,
+        view: CallView<'a>,
+    ) -> impl Iterator<Item = (&'a ValueSource, Value)> {
+        self.fields.iter().filter_map(move |source| {
+            let value = source.with_values(&view, |values| match values {
+                Ok([only]) if source.is_singular() => Some(only.to_json()),
+                Ok(values) if !source.is_singular() => {
+                    Some(values.iter().map(|value| value.to_json()).collect())
+                }
+                _ => None,
+            })?;
+            Some((source, value))
         })
     }
 }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use super::cache_scope::{self, CacheScope};
-use super::key_paths::KeyPaths;
+use super::key_values::KeyValues;
 use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
-use crate::diagnostic::INVALID_SCRIPT;
 use crate::json::{self, Value, json};
-use crate::matcher::NamePattern;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, ScriptProblem, Shape};
+use crate::matcher::{NamePattern, PatternList};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::script::Expression;
 use crate::source::YamlNode;
 
@@ -43,10 +42,9 @@ static RECORD: RecordShape = RecordShape {
             "key",
             Shape::Either(&[
                 Shape::Record(&COMPUTED),
-                Shape::OneOrMany(&Shape::String("a JSONPath such as `$.input.query`")),
+                Shape::OneOrMany(&Shape::String("a JSONPath such as `$.input.query`, or an expression")),
             ]),
-            "The cache key: calls of a tool are equal if they have the same values at these paths, or if an expression returns the same \
-             value for them. Default: all arguments. The order of members and the notation of numbers make no difference.",
+            "The cache key: calls of a tool are equal if these paths and expressions have the same values for them. Default: all arguments. The order of members and the notation of numbers make no difference.",
         ),
         cache_scope::SCOPE,
         FieldShape::optional(
@@ -73,7 +71,7 @@ static COMPUTED: RecordShape = RecordShape {
 #[derive(Debug)]
 enum CacheKey {
     Arguments,
-    Paths(KeyPaths),
+    Values(KeyValues),
     Computed(Box<Expression>),
 }
 
@@ -103,10 +101,16 @@ impl Cache {
             node.get("max_entries").and_then(YamlNode::as_number).and_then(json::Number::as_u64);
         let key = node.get("key").map_or(Some(CacheKey::Arguments), |node| CacheKey::read(node, reader));
         let scope = CacheScope::read(node, reader);
-        let invalidate_on =
-            node.get("invalidate_on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
+        let invalidate_on = node
+            .get("invalidate_on")
+            .map(|node| PatternList::read(node, reader).patterns)
+            .unwrap_or_default();
         let key_as_written = node.get("key").map(YamlNode::to_json);
-        let identity = json::digest(&json!([key_as_written, scope.name()])).short_hex();
+        let mut identity = vec![json!(key_as_written), json!(scope.name())];
+        // A key may name definitions of the bundle: a changed one makes other calls equal.
+        let named = reader.names.digests_of(&reader.definitions);
+        identity.extend(named.map(|(name, digest)| json!([name.section(), name.name(), digest.to_string()])));
+        let identity = json::digest(&Value::Array(identity)).short_hex();
         let max_entries = max_entries.and_then(|entries| usize::try_from(entries).ok()).unwrap_or(100);
         (reader.problem_count() == reported).then_some(Self {
             ttl: ttl?,
@@ -129,7 +133,7 @@ impl Cache {
         let scope = self.scope.shared_key(view, session)?;
         let (how, same) = match &self.key {
             CacheKey::Arguments => (0, view.input.clone()),
-            CacheKey::Paths(paths) => (1, Value::Array(paths.values(view).ok()?)),
+            CacheKey::Values(values) => (1, Value::Array(values.values(view).ok()?)),
             CacheKey::Computed(expression) => (2, expression.value(view).ok()?),
         };
         let (server, tool) = (&view.call.server, &view.call.tool);
@@ -140,23 +144,10 @@ impl Cache {
 impl CacheKey {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let Some(computed) = node.get("expr") else {
-            return Some(Self::Paths(KeyPaths::read(Some(node), reader)));
+            return Some(Self::Values(KeyValues::read(Some(node), reader)));
         };
-        let text = computed.as_str()?;
-        match Expression::compile(text) {
-            Ok(expression) => {
-                reader.arguments.merge(&expression.argument_names());
-                let (roots, context) = (expression.roots_read(), expression.context_reads());
-                reader.check_reads(computed, roots, context).then(|| Self::Computed(Box::new(expression)))
-            }
-            Err(error) => {
-                let example =
-                    "write an expression whose value equal calls share, as in `to_lower(input.query)`";
-                let ScriptProblem { range, message, help } =
-                    ScriptProblem::from_error(text, error, "expression", example);
-                reader.report_in(&INVALID_SCRIPT, computed, range, message, Some(help));
-                None
-            }
-        }
+        let example = "write an expression whose value equal calls share, as in `to_lower(input.query)`";
+        let expression = reader.read_expression(computed, example)?;
+        Some(Self::Computed(Box::new(expression)))
     }
 }

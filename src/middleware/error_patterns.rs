@@ -1,7 +1,7 @@
 //! Error patterns: `on` of `retry` and `recover`, which selects errors of a tool.
 
 use crate::host::ToolError;
-use crate::matcher::NamePattern;
+use crate::matcher::{NamePattern, read_patterns};
 use crate::rules_schema::{FieldShape, PolicyReader, Shape};
 use crate::source::YamlNode;
 
@@ -20,7 +20,7 @@ pub struct ErrorPatterns(Vec<NamePattern>);
 impl ErrorPatterns {
     /// Reads `on`.
     pub(super) fn read(policy: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
-        Self(policy.get("on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default())
+        Self(policy.get("on").map(|node| read_patterns(node, reader)).unwrap_or_default())
     }
 
     /// Whether an error matches.

@@ -4,6 +4,7 @@ use super::{KindDefinition, PolicyKind};
 use crate::call::{CallView, NodeRef, SessionState};
 use crate::diagnostic::{Diagnostic, INVALID_PATH};
 use crate::json::Value;
+use crate::matcher::{Truth, ValueSource};
 use crate::path::Path;
 use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 
@@ -18,10 +19,10 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     applies_to_run: false,
     read: |node, reader| {
         let name = node.get("name")?.as_str()?.to_owned();
-        let key = node.get("key").map(|node| reader.read_path(node));
+        let key = node.get("key").map(|node| ValueSource::read(node, reader));
         let value = match node.get("value") {
-            Some(node) => reader.read_path(node)?,
-            None => Path::parse("$.output").ok()?,
+            Some(node) => ValueSource::read(node, reader)?,
+            None => ValueSource::Path(Path::parse("$.output").ok()?),
         };
         let key = match key {
             Some(key) => Some(key?),
@@ -46,12 +47,12 @@ static RECORD: RecordShape = RecordShape {
         FieldShape::required("name", Shape::String("a name"), "The fact's name."),
         FieldShape::optional(
             "key",
-            Shape::String("a JSONPath such as `$.input.order_id`"),
+            Shape::String("a JSONPath such as `$.input.order_id`, or an expression"),
             "Stores one value for each value of this key. Default: only the latest value is stored.",
         ),
         FieldShape::optional(
             "value",
-            Shape::String("a JSONPath such as `$.output`"),
+            Shape::String("a JSONPath such as `$.output`, or an expression"),
             "The value to store. Default: `$.output`.",
         ),
     ],
@@ -62,10 +63,10 @@ static RECORD: RecordShape = RecordShape {
 pub struct Fact {
     /// The fact's name.
     pub name: String,
-    /// The path of the key.
-    pub key: Option<Path>,
-    /// The path of the value.
-    pub value: Path,
+    /// The key.
+    pub key: Option<ValueSource>,
+    /// The value.
+    pub value: ValueSource,
 }
 
 /// The value of a fact in a call.
@@ -82,20 +83,19 @@ pub enum ExtractedFact {
 impl Fact {
     /// Reads the fact from a completed call.
     pub fn extract(&self, view: &CallView<'_>) -> ExtractedFact {
-        let key = match self.key.as_ref().map(|path| path.nodes(view)) {
+        let key = match self.key.as_ref().map(|key| key.with_values(view, read_key)) {
             None => None,
-            Some(Err(_)) => return ExtractedFact::Unknown,
-            Some(Ok(nodes)) => match nodes.first().map(|node| key_text(*node)) {
-                None => return ExtractedFact::Absent,
-                Some(None) => return ExtractedFact::Unknown,
-                Some(key) => key,
-            },
+            Some(Ok(key)) => Some(key),
+            Some(Err(missing)) => return missing,
         };
-        let Ok(nodes) = self.value.nodes(view) else { return ExtractedFact::Unknown };
-        if !self.value.is_singular() {
-            return ExtractedFact::Value(key, nodes.iter().map(|node| node.to_json()).collect());
-        }
-        nodes.first().map_or(ExtractedFact::Absent, |node| ExtractedFact::Value(key, node.to_json()))
+        self.value.with_values(view, |values| match values {
+            Err(_) => ExtractedFact::Unknown,
+            Ok(values) if !self.value.is_singular() => {
+                ExtractedFact::Value(key, values.iter().map(|value| value.to_json()).collect())
+            }
+            Ok([]) => ExtractedFact::Absent,
+            Ok([value, ..]) => ExtractedFact::Value(key, value.to_json()),
+        })
     }
 
     /// Stores the value in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
@@ -110,6 +110,15 @@ impl Fact {
     /// Marks the fact as unknown.
     pub fn mark_unknown(&self, session: &mut SessionState) {
         session.mark_unknown(&format!("facts.{}", self.name));
+    }
+}
+
+/// Returns the key, or what is known of the fact without one.
+fn read_key(values: Result<&[NodeRef<'_>], Truth>) -> Result<String, ExtractedFact> {
+    match values {
+        Ok([]) => Err(ExtractedFact::Absent),
+        Ok([key, ..]) => key_text(*key).ok_or(ExtractedFact::Unknown),
+        Err(_) => Err(ExtractedFact::Unknown),
     }
 }
 

@@ -3,21 +3,20 @@
 
 use std::time::Duration;
 
-use super::key_paths::KeyPaths;
+use super::key_values::KeyValues;
 use crate::call::{CallView, NodeRef as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
 use crate::json::{self, Value};
-use crate::path::Path;
+use crate::matcher::{Truth, ValueSource};
 use crate::rules_schema::{FieldShape, PolicyReader, Shape};
 use crate::source::YamlNode;
 use crate::template::Template;
 
 pub(super) const KEY: FieldShape = FieldShape::optional(
     "key",
-    Shape::OneOrMany(&Shape::String("a JSONPath such as `$.context.principal`")),
-    "Counts calls separately by the values at these paths: calls with the same values share one count. Default: all matching calls share \
-     one.",
+    Shape::OneOrMany(&Shape::String("a JSONPath such as `$.context.principal`, or an expression")),
+    "Counts calls separately by these values: calls with the same values share one count. Default: all matching calls share one.",
 );
 pub(super) const ON_EXCEED: FieldShape = FieldShape::optional(
     "on_exceed",
@@ -83,8 +82,8 @@ pub enum OnExceed {
 pub enum CallCost {
     /// The same cost for every call.
     Fixed(Amount),
-    /// The number at a path of the call.
-    AtPath(Path),
+    /// The number that a path or an expression reads.
+    Read(ValueSource),
 }
 
 /// Settings of a `rate_limit` or `concurrency` policy.
@@ -104,7 +103,7 @@ pub struct Limit {
     pub description: String,
     /// Whether calls run while the store is unavailable.
     pub allows_on_store_error: bool,
-    key: KeyPaths,
+    key: KeyValues,
     /// Digest of the settings that counts depend on. A reload that changes it starts new counts; one that changes only numbers does
     /// not.
     identity: String,
@@ -121,7 +120,7 @@ pub struct LimitCharge {
 
 /// The keys that both kinds have.
 pub(super) struct CommonLimitSettings {
-    key: KeyPaths,
+    key: KeyValues,
     on_exceed: OnExceed,
     message: Option<Template>,
     passes_without_store: bool,
@@ -130,7 +129,7 @@ pub(super) struct CommonLimitSettings {
 impl CommonLimitSettings {
     pub(super) fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.problem_count();
-        let key = KeyPaths::read(node.get("key"), reader);
+        let key = KeyValues::read(node.get("key"), reader);
         let message = node.get("message").and_then(|node| reader.read_template(node, &["retry_after"]));
         let max_wait = node.get("max_wait").map(|node| (node, reader.read_duration(node)));
         let on_exceed = match (node.get("on_exceed").and_then(YamlNode::as_str), max_wait) {
@@ -210,12 +209,16 @@ impl Limit {
         parts.extend(self.key.values(view)?);
         let cost = match &self.cost {
             CallCost::Fixed(amount) => *amount,
-            CallCost::AtPath(path) => {
-                let nodes = path.nodes(view).map_err(|mismatch| mismatch.to_string())?;
-                nodes.first().and_then(|node| amount_at(*node)).ok_or_else(|| {
-                    format!("there is no non-negative number at `{}`, the `cost` of the call", path.text())
+            CallCost::Read(source) => source
+                .with_values(view, |values| match values {
+                    Ok(values) => Ok(values.first().and_then(|value| amount_at(*value))),
+                    Err(Truth::Undecided(why)) => Err(why),
+                    Err(_) => Ok(None),
                 })?
-            }
+                .ok_or_else(|| {
+                    let text = source.text();
+                    format!("there is no non-negative number at `{text}`, the `cost` of the call")
+                })?,
         };
         Ok(LimitCharge { key: json::digest(&Value::Array(parts)).to_string(), cost })
     }

@@ -12,7 +12,7 @@ mod error_patterns;
 mod fact;
 mod stream_filter;
 mod halt;
-mod key_paths;
+mod key_values;
 mod label;
 mod limit;
 mod model;

@@ -4,7 +4,7 @@ use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE, WRONG_TYPE};
 use crate::lifecycle::ModelConfig;
-use crate::matcher::NamePattern;
+use crate::matcher::{NamePattern, PatternList};
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::source::YamlNode;
 use crate::template::Template;
@@ -220,7 +220,7 @@ impl Model {
         let max_tokens = ParameterBounds::read(node.get("max_tokens"), f64::INFINITY, reader);
         let patterns = |name: &str, reader: &mut PolicyReader<'_>| {
             let tools = node.get("tools").and_then(|tools| tools.get(name));
-            tools.map(|tools| NamePattern::read_list(tools, reader)).unwrap_or_default()
+            tools.map(|tools| PatternList::read(tools, reader).patterns).unwrap_or_default()
         };
         let (show, hide) = (patterns("show", reader), patterns("hide", reader));
         let mut members = |name: &str| {

@@ -6,6 +6,7 @@ use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, Lim
 use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
+use crate::matcher::ValueSource;
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
 use crate::source::{YamlNode, YamlValue};
 
@@ -178,8 +179,8 @@ fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost>
     if let YamlValue::Number(_) = node.value {
         return read_amount(node, reader).map(CallCost::Fixed);
     }
-    let path = reader.read_path(node)?;
-    if !path.is_singular() {
+    let source = ValueSource::read(node, reader)?;
+    if !source.is_singular() {
         reader.report(
             Diagnostic::new(
                 &INVALID_PATH,
@@ -190,5 +191,5 @@ fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost>
         );
         return None;
     }
-    Some(CallCost::AtPath(path))
+    Some(CallCost::Read(source))
 }

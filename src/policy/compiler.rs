@@ -3,21 +3,23 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::defaults::{self, Defaults};
+use super::definitions::{self, Definitions};
 use super::reload_settings;
 use super::{Mode, Policy, ReloadSettings};
 use crate::call::Root;
 use crate::diagnostic::{
-    DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
-    Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_KEY, MISSING_MATCHER,
+    OUT_OF_RANGE, SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest, Value, json};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, KindDefinition, PolicyKind};
 use crate::principal::PrincipalComparison;
 use crate::rules_schema::{self, FieldShape, PolicyReader, RecordShape, Shape};
+use crate::script::Names;
 use crate::source::{LoadedFile, MappingEntry, YamlNode};
 
 /// The contents of all rules files of a load.
@@ -29,6 +31,8 @@ pub struct Bundle {
     pub defaults: Defaults,
     /// Conditions for replacing the bundle.
     pub reload: ReloadSettings,
+    /// The names that the bundle defines.
+    pub names: Arc<Names>,
     /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
@@ -92,7 +96,15 @@ static RULES_RECORD: LazyLock<RecordShape> = LazyLock::new(|| {
                 Shape::Record(&reload_settings::RECORD),
                 "Conditions that changed rules must meet before a hot reload activates them.",
             ),
-            FieldShape::required("policies", Shape::List(policies), "The policies. Write `[]` for none."),
+            definitions::GROUPS,
+            definitions::DATA,
+            definitions::LETS,
+            definitions::FUNCTIONS,
+            FieldShape::optional(
+                "policies",
+                Shape::List(policies),
+                "The policies. A file that only defines names needs none.",
+            ),
         ]),
     }
 });
@@ -107,20 +119,44 @@ pub fn compile(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut 
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
+        check_has_content(&file.root, diagnostics);
     }
     let defaults = defaults::read(files, diagnostics);
     let reload = reload_settings::read(files, diagnostics);
-    let mut referenced_files = Vec::new();
+    let Definitions { names, mut referenced_files } =
+        definitions::compile(files, defaults, sources, diagnostics);
     let nodes = || {
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
     };
     check_ids(nodes(), diagnostics);
     let policies: Vec<Policy> = nodes()
-        .filter_map(|node| read_policy(node, defaults, sources, &mut referenced_files, diagnostics))
+        .filter_map(|node| {
+            let mut reader = PolicyReader::new(diagnostics, sources);
+            reader.names = Arc::clone(&names);
+            reader.absent_matches = defaults.absent_matches;
+            reader.principals = defaults.principals;
+            let policy = read_policy(node, &mut reader);
+            referenced_files.append(&mut reader.referenced_paths);
+            policy
+        })
         .collect();
     attach_policy_ids(nodes(), diagnostics);
-    let revision = compute_revision(files, &policies);
-    Bundle { policies, defaults, reload, revision, referenced_files }
+    let revision = compute_revision(files, &policies, &names);
+    Bundle { policies, defaults, reload, names, revision, referenced_files }
+}
+
+/// Reports a file that has neither policies nor definitions.
+fn check_has_content(root: &YamlNode, diagnostics: &mut Diagnostics) {
+    let keys = ["policies", definitions::GROUPS.name, definitions::DATA.name, definitions::LETS.name];
+    let has_content =
+        keys.into_iter().chain([definitions::FUNCTIONS.name]).any(|key| root.get(key).is_some());
+    if has_content || root.entries().is_none() || rules_record().has_misspelling_of(root, "policies") {
+        return;
+    }
+    diagnostics.push(
+        Diagnostic::new(&MISSING_KEY, rules_schema::head_span(root), "`policies` is missing in a rules file")
+            .with_help("add `policies:` (the policies; write `[]` for none)"),
+    );
 }
 
 /// Reports a file with an unsupported format version.
@@ -180,21 +216,15 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Di
     }
 }
 
-fn read_policy(
-    node: &YamlNode,
-    defaults: Defaults,
-    sources: &mut SourceMap,
-    referenced_files: &mut Vec<PathBuf>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Policy> {
-    let before = diagnostics.len();
-    let policy = read_policy_parts(node, defaults, sources, referenced_files, diagnostics);
+fn read_policy(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Policy> {
+    let before = reader.problem_count();
+    let policy = read_policy_parts(node, reader);
     if policy.is_none()
-        && diagnostics.len() == before
+        && reader.problem_count() == before
         && node.entries().is_some()
-        && !diagnostics.has_errors()
+        && !reader.has_errors()
     {
-        diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "invalid policy"));
+        reader.report(Diagnostic::new(&WRONG_TYPE, node.span, "invalid policy"));
     }
     policy
 }
@@ -216,38 +246,29 @@ fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics:
     }
 }
 
-fn read_policy_parts(
-    node: &YamlNode,
-    defaults: Defaults,
-    sources: &mut SourceMap,
-    referenced_files: &mut Vec<PathBuf>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Policy> {
-    let (kind_node, entry) = find_kind(node, diagnostics)?;
-    let mut reader = PolicyReader::new(diagnostics, sources);
+fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Policy> {
+    let (kind_node, entry) = find_kind(node, reader)?;
     reader.polarity = entry.polarity;
     reader.after_tool = (entry.reads_result)(&kind_node.value);
-    reader.absent_matches = defaults.absent_matches;
     reader.of_run = entry.applies_to_run;
-    reader.principals = defaults.principals;
     let matcher = node.get("match").map(|node| match entry.applies_to_run {
-        true => Matcher::read_for_run(node, entry.name, &mut reader),
-        false => Matcher::read(node, &mut reader),
+        true => Matcher::read_for_run(node, entry.name, reader),
+        false => Matcher::read(node, reader),
     });
     let condition_reads = std::mem::take(&mut reader.roots_read);
     let kind = entry
         .shape
         .accepts_type_of(&kind_node.value)
-        .then(|| (entry.read)(&kind_node.value, &mut reader))
+        .then(|| (entry.read)(&kind_node.value, reader))
         .flatten();
     let action_reads_session = reader.roots_read.contains(&Root::Session);
     let argument_reads = std::mem::take(&mut reader.arguments);
     let template_arguments = std::mem::take(&mut reader.named_arguments);
     let referenced_texts = std::mem::take(&mut reader.referenced_files);
+    let named = std::mem::take(&mut reader.definitions);
     let context_reads = std::mem::take(&mut reader.context_reads);
-    referenced_files.append(&mut reader.referenced_paths);
     if matcher.is_none() && entry.needs_matcher && !POLICY_RECORD.has_misspelling_of(node, "match") {
-        diagnostics.push(
+        reader.report(
             Diagnostic::new(
                 &MISSING_MATCHER,
                 kind_node.key_span,
@@ -271,11 +292,15 @@ fn read_policy_parts(
         && condition_reads.iter().all(of_run_alone);
     let source_json = without_description(node);
     Some(Policy {
-        behaviour_digest: match defaults.principals {
-            PrincipalComparison::Canonical => json::digest(&json!([source_json, referenced_texts])),
-            PrincipalComparison::Exact => {
-                json::digest(&json!([source_json, referenced_texts, defaults.principals]))
+        behaviour_digest: {
+            let mut parts = vec![source_json.clone(), json!(referenced_texts)];
+            if reader.principals == PrincipalComparison::Exact {
+                parts.push(json!(reader.principals));
             }
+            let named = reader.names.digests_of(&named);
+            parts
+                .extend(named.map(|(name, digest)| json!([name.section(), name.name(), digest.to_string()])));
+            json::digest(&Value::Array(parts))
         },
         source_json,
         applies_to_run: kind.applies_to_run() || halts_run,
@@ -301,7 +326,7 @@ fn read_policy_parts(
 /// Returns the entry of the policy's kind key, and reports a missing or a second one.
 fn find_kind<'a>(
     node: &'a YamlNode,
-    diagnostics: &mut Diagnostics,
+    reader: &mut PolicyReader<'_>,
 ) -> Option<(&'a MappingEntry, &'static KindDefinition)> {
     let mut kinds = node
         .entries()?
@@ -313,14 +338,14 @@ fn find_kind<'a>(
         {
             return None;
         }
-        diagnostics.push(
+        reader.report(
             Diagnostic::new(&KIND_COUNT, rules_schema::head_span(node), "this policy has no kind")
                 .with_help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
         );
         return None;
     };
     for (second, _) in kinds {
-        diagnostics.push(
+        reader.report(
             Diagnostic::new(
                 &KIND_COUNT,
                 second.key_span,
@@ -341,9 +366,12 @@ fn without_description(node: &YamlNode) -> Value {
     value
 }
 
-/// Returns the digest of the rules files, descriptions included, and of the files that policies reference.
-fn compute_revision(files: &[LoadedFile], policies: &[Policy]) -> Digest {
+/// Returns the digest of the rules files, descriptions included, and of the files that policies and definitions reference.
+fn compute_revision(files: &[LoadedFile], policies: &[Policy], names: &Names) -> Digest {
     let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
     let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour_digest.to_string()).collect();
-    json::digest(&json!([documents, behaviours]))
+    match names.content_digest() {
+        Some(definitions) => json::digest(&json!([documents, behaviours, definitions.to_string()])),
+        None => json::digest(&json!([documents, behaviours])),
+    }
 }

@@ -1,6 +1,6 @@
 //! `defaults`: settings of a whole bundle.
 
-use super::bundle_settings;
+use super::{bundle_settings, definitions};
 use crate::diagnostic::Diagnostics;
 use crate::principal::PrincipalComparison;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
@@ -90,6 +90,9 @@ pub(super) static RECORD: RecordShape = RecordShape {
             "Check of a call's arguments before policies that read them are evaluated. A call that fails it is `invalid`, with a message \
               that the model can act on. Default: `typed`.",
         ),
+        definitions::GROUPS,
+        definitions::DATA,
+        definitions::LETS,
     ],
 };
 

@@ -2,6 +2,7 @@
 //! policies (`plan`), and index them ([`CompiledPolicies::compile`]).
 
 mod bundle_settings;
+mod definitions;
 mod policy_index;
 mod defaults;
 mod compiler;
@@ -18,6 +19,7 @@ pub use reload_settings::ReloadSettings;
 pub use widening::{Widening, find_widenings};
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::call::ContextReads;
 use crate::diagnostic::{Diagnostics, SourceMap, Span};
@@ -26,6 +28,7 @@ use crate::matcher::Matcher;
 use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
 use crate::regex_compiler;
+use crate::script::Names;
 use crate::source::{self, LoadedFile, LoadedSources};
 
 /// The mode of a policy.
@@ -108,6 +111,9 @@ pub struct LoadedBundle {
     pub files: Vec<LoadedFile>,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
     pub referenced_files: Vec<PathBuf>,
+    /// The names that the bundle defines.
+    #[doc(hidden)]
+    pub names: Arc<Names>,
 }
 
 /// Loads and compiles the bundle of all rules files under these paths.
@@ -136,6 +142,7 @@ fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
     let mut bundle = regex_compiler::with_budget(|| compile(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let referenced_files = std::mem::take(&mut bundle.referenced_files);
+    let names = Arc::clone(&bundle.names);
     let policies = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(order_policies(bundle)));
-    LoadedBundle { policies, diagnostics, sources, files, referenced_files }
+    LoadedBundle { policies, diagnostics, sources, files, referenced_files, names }
 }

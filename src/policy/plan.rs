@@ -22,7 +22,7 @@ pub struct Plan {
 
 /// Sorts a bundle's policies and removes those that are off.
 pub fn order_policies(bundle: Bundle) -> Plan {
-    let Bundle { mut policies, defaults, reload, revision, referenced_files: _ } = bundle;
+    let Bundle { mut policies, defaults, reload, revision, .. } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.
     policies.sort_by_key(|policy| Reverse(policy.priority));

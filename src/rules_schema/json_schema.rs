@@ -151,6 +151,9 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
             define(record, definitions);
             json!({ "$ref": reference(record) })
         }
+        Shape::Map(value) => {
+            json!({ "type": "object", "additionalProperties": describe(value, definitions) })
+        }
         Shape::Either(shapes) => {
             let choices = shapes.iter().map(|shape| undescribed(describe(shape, definitions)));
             json!({ "anyOf": choices.collect::<Vec<_>>() })

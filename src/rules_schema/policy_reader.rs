@@ -3,21 +3,24 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use regex::Regex;
 
 use super::path_hints;
 use super::regex_hints::{self, RegexProblem};
+use super::script_hints::ScriptProblem;
 use crate::call::{ContextReads, Root};
 use crate::diagnostic::{
-    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
-    OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span,
+    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_SCRIPT,
+    INVALID_TEMPLATE, Location, OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span,
 };
 use crate::durations;
 use crate::path::{ArgumentNames, Path};
 use crate::principal::PrincipalComparison;
 use crate::regex_compiler;
+use crate::script::{DefinitionName, Expression, Names};
 use crate::source::{self, YamlNode};
 use crate::template::Template;
 
@@ -64,6 +67,12 @@ pub struct PolicyReader<'a> {
     pub arguments: ArgumentNames,
     /// The arguments named in templates so far.
     pub named_arguments: ArgumentNames,
+    /// The names that the bundle defines.
+    pub names: Arc<Names>,
+    /// The definitions named so far.
+    pub definitions: BTreeSet<DefinitionName>,
+    /// Whether a definition is read, which policies of every polarity may use.
+    pub in_definition: bool,
 }
 
 impl<'a> PolicyReader<'a> {
@@ -83,12 +92,44 @@ impl<'a> PolicyReader<'a> {
             principals: PrincipalComparison::default(),
             arguments: ArgumentNames::default(),
             named_arguments: ArgumentNames::default(),
+            names: Arc::default(),
+            definitions: BTreeSet::new(),
+            in_definition: false,
+        }
+    }
+
+    /// Records that a definition of the bundle is named.
+    pub fn use_definition(&mut self, name: DefinitionName) {
+        self.definitions.insert(name);
+    }
+
+    /// Reads an expression over the call document and the names of the bundle. `example` shows a valid one.
+    pub fn read_expression(&mut self, node: &YamlNode, example: &str) -> Option<Expression> {
+        let text = node.as_str()?;
+        match Expression::compile_with(text, &self.names) {
+            Ok(expression) => {
+                self.arguments.merge(&expression.argument_names());
+                self.definitions.extend(expression.definitions().iter().cloned());
+                let is_valid = self.check_reads(node, expression.roots_read(), expression.context_reads());
+                is_valid.then_some(expression)
+            }
+            Err(error) => {
+                let ScriptProblem { range, message, help } =
+                    ScriptProblem::from_error(text, error, "expression", example);
+                self.report_in(&INVALID_SCRIPT, node, range, message, Some(help));
+                None
+            }
         }
     }
 
     /// Reports a problem.
     pub fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Whether an error was reported for any policy of the bundle.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.has_errors()
     }
 
     /// The number of problems reported so far.
@@ -200,8 +241,9 @@ impl<'a> PolicyReader<'a> {
         if !self.check_length(node, text, MAX_TEMPLATE_BYTES, "a template") {
             return None;
         }
-        match Template::parse_with_names(text, extra) {
+        match Template::parse_with(text, extra, &self.names) {
             Ok(template) => {
+                self.definitions.extend(template.definitions());
                 self.named_arguments.merge(&template.argument_names());
                 self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
             }

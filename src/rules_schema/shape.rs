@@ -26,6 +26,8 @@ pub enum Shape {
     OneOrMany(&'static Shape),
     /// A mapping with these keys.
     Record(&'static RecordShape),
+    /// A mapping with any keys, whose values have this shape.
+    Map(&'static Shape),
     /// The first of these that accepts the YAML type.
     Either(&'static [Shape]),
 }

@@ -20,7 +20,7 @@ impl Shape {
             Self::OneOrMany(item) => {
                 matches!(node.value, YamlValue::Sequence(_)) || item.accepts_type_of(node)
             }
-            Self::Record(_) => matches!(node.value, YamlValue::Mapping(_)),
+            Self::Record(_) | Self::Map(_) => matches!(node.value, YamlValue::Mapping(_)),
             Self::Either(shapes) => shapes.iter().any(|shape| shape.accepts_type_of(node)),
         }
     }
@@ -46,6 +46,11 @@ impl Shape {
                 _ => item.check(node, name, diagnostics),
             },
             Self::Record(record) => record.check(node, name, diagnostics),
+            Self::Map(value) => {
+                for entry in node.entries().unwrap_or_default() {
+                    value.check(&entry.value, &entry.key, diagnostics);
+                }
+            }
             Self::Either(shapes) => {
                 if let Some(shape) = shapes.iter().find(|shape| shape.accepts_type_of(node)) {
                     shape.check(node, name, diagnostics);
@@ -83,7 +88,7 @@ impl Shape {
             Self::Number => "a number",
             Self::Integer(..) => "an integer",
             Self::List(_) | Self::NonEmptyList(_) => "a list",
-            Self::Record(_) => "a mapping",
+            Self::Record(_) | Self::Map(_) => "a mapping",
             Self::OneOrMany(item) => {
                 item.add_types(types);
                 "a list"
@@ -132,6 +137,7 @@ impl Shape {
                 format!("write `{written}` without quotes")
             }
             (Self::Integer(min, max), _) => format!("write a number such as `{}`", 1.clamp(*min, *max)),
+            (Self::Map(_), _) => "write a mapping of names, as in `name: value`".to_owned(),
             (Self::Number, _) => "write a number such as `100`".to_owned(),
             (Self::List(_) | Self::NonEmptyList(_), YamlValue::Mapping(_)) => {
                 "write a list: start each item with `- `".to_owned()

@@ -13,6 +13,7 @@ use super::exported_value::ExportedValue;
 use super::fuel::{Fuel, ScriptLimits};
 use super::interpreter::{ControlFlow, Interpreter};
 use super::journal::{Journal, JournalError};
+use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
 use super::program::{Program, SourcePosition};
 use super::replay_host::ReplayHost;
@@ -146,13 +147,21 @@ impl AroundScript {
     /// assert_eq!(*output, json!({"hits": 1, "seen": true}));
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
+        Self::compile_with(text, &Names::default())
+    }
+
+    /// Like [`compile`](Self::compile), for a script that uses the constants, functions and groups of a bundle.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_with(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
         if text.trim().is_empty() {
             let message = "the script is empty and would return null for every call".to_owned();
             let help = "write `next(input)` where the tool should run".to_owned();
             return Err(ScriptCompileError { message, offset: None, help: Some(help) });
         }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
-        let compiled = compile(text, &ast, Language::Script)?;
+        let compiled = compile(text, &ast, Language::Script, names)?;
         let digest = Digest::compute(format!("around 1\n{text}").as_bytes());
         let context_reads = Arc::new(compiled.dependencies.context.clone());
         Ok(Self { program: compiled.program, dependencies: compiled.dependencies, context_reads, digest })
@@ -286,7 +295,7 @@ impl AroundScript {
                 ReplayResult::Failed(ScriptRunError::mismatch(message, None))
             }
             (Ok(value), _) => evaluation.host.complete(&value, &evaluation.fuel),
-            (Err(ControlFlow::Error(message, spot)), _) => {
+            (Err(ControlFlow::Error(message, spot) | ControlFlow::Absent(message, spot)), _) => {
                 ReplayResult::Failed(ScriptRunError::new(message, Some(spot)))
             }
             (Err(ControlFlow::Exception(error, spot)), _) => evaluation.host.exception(&error, spot),

@@ -25,7 +25,7 @@ impl<'r> ResolvedStep<'r> {
 pub(super) fn read_property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, EvalError> {
     match object.kind() {
         ValueKind::Object(object) => {
-            object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
+            object.get(key).ok_or_else(|| EvalError::Absent(format!("the object has no key `{key}`")))
         }
         _ => Err(format!("`{key}` is read from a value that is not an object").into()),
     }
@@ -41,7 +41,7 @@ pub(super) fn read_element<'r>(
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             resolve_index(index, list.len())
                 .and_then(|index| list.get(index))
-                .ok_or_else(|| format!("the array has no element {index}").into())
+                .ok_or_else(|| EvalError::Absent(format!("the array has no element {index}")))
         }
         (container, index) => Err(index_type_error(container.json_type(), index.json_type())),
     }

@@ -5,6 +5,7 @@ use rhai::{Expr, FnCallExpr, Position};
 
 use super::ScriptCompileError;
 use super::compiler::{CompileResult, Compiler, quote_all};
+use super::definition_name::DefinitionName;
 use super::effect::parse_duration;
 use super::function_table::{EffectKind, FUNCTIONS, Implementation, ScriptFunction, find_function};
 use super::operators::{BINARY_OPERATORS, find_operator};
@@ -79,7 +80,13 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
+        if receiver.is_none() && name == "is_tool" {
+            return self.compile_is_tool(call, position);
+        }
         let given = call.args.len() + usize::from(receiver.is_some());
+        if let Some((index, parameters)) = self.names.functions().find(name) {
+            return self.compile_shared_call(name, (index, parameters), call, position, receiver);
+        }
         if let Some(index) = self.functions.iter().position(|(known, _)| known == name) {
             return self.compile_own_call(index, call, position, receiver.is_some(), given);
         }
@@ -91,13 +98,16 @@ impl Compiler<'_> {
             }
         }
         let Some(function) = find_function(name) else {
+            if self.names.collects_unknown {
+                self.compile_expressions(&call.args)?;
+                return Ok(Self::new_node(position, Code::Null));
+            }
             return Err(self.unknown_function_error(name, call, position));
         };
-        if function.is_scripts_only() && !self.is_script() {
-            return Err(self.error(
-                position,
-                format!("`{name}` is available only in `around` scripts, not in expressions"),
-            ));
+        if !self.has_function(function) {
+            let only = if function.is_effect() { "`around` scripts" } else { "scripts and functions" };
+            let message = format!("`{name}` is available only in {only}, not in {}s", self.language_noun());
+            return Err(self.error(position, message));
         }
         if given < function.min_arguments() || given > function.parameters.len() {
             return Err(self.argument_count_error(function, given, position));
@@ -124,6 +134,9 @@ impl Compiler<'_> {
                     return Err(self.argument_count_error(function, given, position));
                 };
                 Code::Closure(how, Box::new(list), Box::new(self.compile_closure(closure, function)?))
+            }
+            Implementation::Existence(existence) => {
+                Code::Exists(Box::new(first(self, &mut arguments)?), existence)
             }
             Implementation::Matches => {
                 let text = first(self, &mut arguments)?;
@@ -188,19 +201,44 @@ impl Compiler<'_> {
         position: Position,
     ) -> CompileResult<CodeNode> {
         self.record_key_lookup(container, wanted);
-        let always_object = match container {
-            Expr::Variable(variable, _, _) => match self.find_slot(&variable.1) {
-                Some(slot) => self.is_script() && slot == 0 && variable.1 == "input",
-                None => matches!(variable.1.as_str(), "input" | "context" | "session"),
-            },
-            _ => false,
-        };
+        if let Some(code) = self.compile_in_data(wanted, container)? {
+            return Ok(Self::new_node(position, code));
+        }
         let operands = Box::new([self.compile_expression(wanted)?, self.compile_expression(container)?]);
-        let code = match find_operator("in") {
-            Some(operator) if !always_object => Code::Binary(operator, operands),
-            _ => Code::InMember(operands),
-        };
+        let code = find_operator("in").map_or(Code::Null, |operator| Code::Binary(operator, operands));
         Ok(Self::new_node(position, code))
+    }
+
+    /// Compiles a call of a function of the bundle.
+    fn compile_shared_call(
+        &mut self,
+        name: &str,
+        (index, parameters): (usize, usize),
+        call: &FnCallExpr,
+        position: Position,
+        receiver: Option<CodeNode>,
+    ) -> CompileResult<CodeNode> {
+        let given = call.args.len() + usize::from(receiver.is_some());
+        if given != parameters {
+            let message = format!("`{name}` takes {parameters} arguments, this call has {given}");
+            return Err(self.error(position, message));
+        }
+        self.record_definition(DefinitionName::Function(name.to_owned()));
+        let mut arguments = Vec::from_iter(receiver);
+        arguments.extend(self.compile_expressions(&call.args)?);
+        Ok(Self::new_node(position, Code::CallShared(self.names.functions().clone(), index, arguments)))
+    }
+
+    /// Whether a function is available in this language.
+    fn has_function(&self, function: &ScriptFunction) -> bool {
+        if function.is_effect() {
+            return self.is_script();
+        }
+        self.has_statements() || !function.is_scripts_only()
+    }
+
+    fn language_noun(&self) -> &'static str {
+        self.language_name().trim_start_matches("an ").trim_start_matches("a ")
     }
 
     pub(super) fn argument_count_error(
@@ -227,19 +265,13 @@ impl Compiler<'_> {
         if call.op_token.is_some() {
             let symbols: Vec<_> = BINARY_OPERATORS.iter().map(|(symbol, _)| *symbol).collect();
             return self
-                .error(
-                    position,
-                    format!(
-                        "`{name}` is not an operator of {}s",
-                        self.language_name().trim_start_matches("an ").trim_start_matches("a ")
-                    ),
-                )
+                .error(position, format!("`{name}` is not an operator of {}s", self.language_noun()))
                 .with_help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quote_all(&symbols)));
         }
-        let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.is_scripts_only());
+        let here = FUNCTIONS.iter().filter(|function| self.has_function(function));
         let known: Vec<&str> = here.map(|function| function.name).collect();
         let alias = FUNCTION_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
-        let own = self.functions.iter().map(|(name, _)| name.as_str());
+        let own = self.functions.iter().map(|(name, _)| name.as_str()).chain(self.names.functions().names());
         let meant = alias
             .filter(|meant| known.contains(meant))
             .or_else(|| closest_match(name, known.iter().copied().chain(own)));

@@ -9,6 +9,7 @@ use super::ScriptCompileError;
 use super::dependencies::ProgramDependencies;
 use super::function_library;
 use super::function_table::{Implementation, find_function};
+use super::names::Names;
 use super::number_literal::reject_ambiguous_floats;
 use super::operators::{self, find_operator};
 use super::parser::{
@@ -28,8 +29,10 @@ pub(super) type CompileResult<T> = Result<T, ScriptCompileError>;
 pub(super) struct Compiler<'a> {
     pub(super) text: &'a str,
     language: Language,
+    /// The names that the bundle defines.
+    pub(super) names: &'a Names,
     pub(super) definitions: &'a BTreeMap<(String, usize), FunctionDefinition>,
-    /// The script's own functions; the index is the function's number.
+    /// The text's own functions; the index is the function's number.
     pub(super) functions: Vec<&'a (String, usize)>,
     pub(super) scope: Vec<LocalVariable>,
     /// The number of slots that the current function needs.
@@ -49,19 +52,27 @@ pub(super) struct LocalVariable {
 pub(super) struct CompiledProgram {
     pub(super) program: Program,
     pub(super) dependencies: ProgramDependencies,
+    /// The name and the number of parameters of each of its functions.
+    pub(super) signatures: Vec<(String, usize)>,
 }
 
-/// Compiles the syntax tree of `text`.
+/// Compiles the syntax tree of `text`, which may use the names of a bundle.
 ///
 /// # Errors
 /// The first unsupported construct or unknown name.
-pub(super) fn compile(text: &str, ast: &AST, language: Language) -> CompileResult<CompiledProgram> {
+pub(super) fn compile(
+    text: &str,
+    ast: &AST,
+    language: Language,
+    names: &Names,
+) -> CompileResult<CompiledProgram> {
     reject_ambiguous_floats(text)?;
     let routines = function_definitions(ast);
     let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
     let mut lowering = Compiler {
         text,
         language,
+        names,
         definitions: &routines,
         functions: own,
         scope: Vec::new(),
@@ -76,9 +87,16 @@ pub(super) fn compile(text: &str, ast: &AST, language: Language) -> CompileResul
         lowering.scope.push(LocalVariable { name: "input".to_owned(), is_constant: false });
     }
     lowering.slot_count = lowering.scope.len();
+    if let (Language::Functions, Some(statement)) = (language, ast.statements().first()) {
+        return Err(lowering
+            .error(statement.position(), "only functions can stand here")
+            .with_help("write `fn name(parameter) { … }`".to_owned()));
+    }
     let code = lowering.compile_block(ast.statements(), Position::START)?;
     let main = FunctionBody { slot_count: lowering.slot_count, code };
-    Ok(CompiledProgram { program: Program { main, functions }, dependencies: lowering.dependencies })
+    let signatures = lowering.functions.into_iter().cloned().collect();
+    let program = Program { main, functions, is_pure: language != Language::Script };
+    Ok(CompiledProgram { program, dependencies: lowering.dependencies, signatures })
 }
 
 impl<'a> Compiler<'a> {
@@ -90,8 +108,17 @@ impl<'a> Compiler<'a> {
         self.language == Language::Script
     }
 
+    /// Whether it consists of statements.
+    pub(super) fn has_statements(&self) -> bool {
+        self.language != Language::Expression
+    }
+
     pub(super) fn language_name(&self) -> &'static str {
-        if self.is_script() { "a script" } else { "an expression" }
+        match self.language {
+            Language::Script => "a script",
+            Language::Functions => "a function",
+            Language::Expression => "an expression",
+        }
     }
 
     fn unsupported(&self, position: Position, construct: &str) -> ScriptCompileError {
@@ -140,12 +167,19 @@ impl<'a> Compiler<'a> {
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
             );
         }
-        self.scope.push(LocalVariable { name: name.to_owned(), is_constant });
+        Ok(self.push_variable(LocalVariable { name: name.to_owned(), is_constant }))
+    }
+
+    pub(super) fn push_variable(&mut self, variable: LocalVariable) -> usize {
+        self.scope.push(variable);
         self.slot_count = self.slot_count.max(self.scope.len());
-        Ok(self.scope.len() - 1)
+        self.scope.len() - 1
     }
 
     fn call_member(&self, name: &str) -> Option<ReadOnlyVariable> {
+        if self.language == Language::Functions {
+            return None;
+        }
         if self.is_script() {
             return match Root::from_name(name)? {
                 Root::Input | Root::Output | Root::Error => None,
@@ -220,7 +254,7 @@ impl<'a> Compiler<'a> {
                     .error(position, "`'…'` is not a string")
                     .with_help("write it in double quotes".to_owned()));
             }
-            Expr::InterpolatedString(parts, _) if self.is_script() => {
+            Expr::InterpolatedString(parts, _) if self.has_statements() => {
                 return self.compile_interpolation(parts, position);
             }
             Expr::InterpolatedString(..) => {
@@ -250,7 +284,9 @@ impl<'a> Compiler<'a> {
                 let message = "a closure is allowed only as an argument of `all`, `some`, `filter` or `map`";
                 return Err(self.error(position, message));
             }
-            Expr::Stmt(block) if self.is_script() => return self.compile_block(block.statements(), position),
+            Expr::Stmt(block) if self.has_statements() => {
+                return self.compile_block(block.statements(), position);
+            }
             Expr::Stmt(_) => return Err(self.statements_error(position)),
             Expr::ThisPtr(_) => return Err(self.unsupported(position, "`this`")),
             _ => return Err(self.unsupported(position, "this expression")),
@@ -283,6 +319,9 @@ impl<'a> Compiler<'a> {
         if self.is_options(name) {
             return Ok(Code::Member(ReadOnlyVariable::Options));
         }
+        if let Some(code) = self.compile_named(name, position)? {
+            return Ok(code);
+        }
         Err(self.unknown_variable_error(name, position))
     }
 
@@ -295,7 +334,8 @@ impl<'a> Compiler<'a> {
         let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.call_member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
         let own = self.scope.iter().map(|known| known.name.as_str());
-        let known: Vec<&str> = own.chain(members).collect();
+        let named = self.names.let_names().filter(|_| self.language == Language::Expression);
+        let known: Vec<&str> = own.chain(members).chain(named).collect();
         let help = match closest_match(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("available variables: {}", quote_all(&known)),
@@ -310,8 +350,11 @@ impl<'a> Compiler<'a> {
                 self.error(base.start_position(), format!("more than {MAX_LINKS} `.` or `[…]` in a row"))
             );
         }
+        if let Some(node) = self.compile_data(base, &links)? {
+            return Ok(node);
+        }
         let mut direct = 0;
-        let mut node = match base {
+        let node = match base {
             Expr::Variable(variable, _, _) if variable.2.is_empty() => {
                 let keys = links.iter().map_while(ChainLink::key).map(str::to_owned);
                 let position = base.start_position();
@@ -322,14 +365,31 @@ impl<'a> Compiler<'a> {
             }
             _ => self.compile_expression(base)?,
         };
-        if matches!(base, Expr::Variable(variable, _, _) if self.find_slot(&variable.1).is_some_and(|slot| !self.is_input(slot)))
-        {
+        let is_indirect = match base {
+            Expr::Variable(variable, _, _) => match self.find_slot(&variable.1) {
+                Some(slot) => !self.is_input(slot),
+                None => matches!(node.code, Code::Named(_)),
+            },
+            _ => false,
+        };
+        if is_indirect {
             direct = 0;
         }
         for key in links.iter().skip(direct).filter_map(ChainLink::key) {
             self.dependencies.add_member(key);
         }
-        for (number, link) in links.iter().enumerate() {
+        self.compile_links(node, base, &links, 0)
+    }
+
+    /// Compiles the links of a chain from the one with this number on, for the value that the links before it read.
+    pub(super) fn compile_links(
+        &mut self,
+        mut node: CodeNode,
+        base: &Expr,
+        links: &[ChainLink<'_>],
+        from: usize,
+    ) -> CompileResult<CodeNode> {
+        for (number, link) in links.iter().enumerate().skip(from) {
             node = match link {
                 ChainLink::Property(key, position) => {
                     Self::new_node(*position, Code::Property(Box::new(node), (*key).to_owned()))
@@ -339,7 +399,7 @@ impl<'a> Compiler<'a> {
                 }
                 ChainLink::Method(call, position) => {
                     match find_function(&call.name).map(|function| (function, function.implementation)) {
-                        Some((function, Implementation::Mutation(how))) if self.is_script() => {
+                        Some((function, Implementation::Mutation(how))) if self.has_statements() => {
                             if call.args.len() + 1 != function.parameters.len() {
                                 return Err(self.argument_count_error(
                                     function,
@@ -358,9 +418,7 @@ impl<'a> Compiler<'a> {
                     }
                 }
                 ChainLink::Optional(position) => {
-                    return Err(self
-                        .unsupported(*position, "`?.` or `?[`")
-                        .with_help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
+                    return self.compile_optional_link(node, *position, base, links, number + 1);
                 }
                 ChainLink::Other(other) => {
                     return Err(self.unsupported(other.start_position(), "this expression"));

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::definition_name::DefinitionName;
 use crate::call::{ContextReads, Root, SessionState};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
 /// All data that a program reads.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ProgramDependencies {
     pub(super) roots: BTreeSet<Root>,
     pub(super) context: ContextReads,
@@ -17,9 +18,33 @@ pub(super) struct ProgramDependencies {
     input: Vec<Vec<String>>,
     /// The names of members that it reads from other values, which may come from the arguments.
     members: BTreeSet<String>,
+    /// The arguments that conditions which it names read.
+    arguments: ArgumentNames,
+    /// The definitions that it names.
+    pub(super) definitions: BTreeSet<DefinitionName>,
 }
 
 impl ProgramDependencies {
+    /// The dependencies of a condition.
+    pub(super) fn from_parts(
+        roots: BTreeSet<Root>,
+        context: ContextReads,
+        arguments: ArgumentNames,
+        definitions: BTreeSet<DefinitionName>,
+    ) -> Self {
+        Self { roots, context, arguments, definitions, ..Self::default() }
+    }
+
+    /// Adds what a named value reads, except the definitions that it names.
+    pub(super) fn add_reads_of(&mut self, other: &Self) {
+        self.roots.extend(&other.roots);
+        self.context.extend(&other.context);
+        self.session.extend_from_slice(&other.session);
+        self.input.extend_from_slice(&other.input);
+        self.members.extend(other.members.iter().cloned());
+        self.arguments.merge(&other.arguments);
+    }
+
     /// Records a read of a member of the call document, at the path of these keys.
     pub(super) fn add(&mut self, root: Root, keys: Vec<String>) {
         self.roots.insert(root);
@@ -39,7 +64,7 @@ impl ProgramDependencies {
 
     /// The arguments that the program reads.
     pub(super) fn argument_names(&self) -> ArgumentNames {
-        let mut names = ArgumentNames::default();
+        let mut names = self.arguments.clone();
         for keys in &self.input {
             let member = names.add_member(keys);
             self.members.iter().for_each(|name| member.add_descendant(name));

@@ -50,8 +50,21 @@ pub(super) struct Fuel {
 pub(super) enum EvalError {
     /// Invalid arguments; a script can catch this.
     Error(String),
+    /// Something that is read is missing; `??` and `exists` turn this into a value, and a script can catch it.
+    Absent(String),
     /// An exceeded limit, which ends the evaluation.
     LimitExceeded(String),
+}
+
+impl EvalError {
+    /// The error of a named value that has this error.
+    pub(super) fn in_named(self, name: &str) -> Self {
+        match self {
+            Self::Absent(why) => Self::Absent(format!("`{name}` is absent: {why}")),
+            Self::Error(why) => Self::Error(format!("`{name}` is undecided: {why}")),
+            Self::LimitExceeded(why) => Self::LimitExceeded(format!("`{name}` is undecided: {why}")),
+        }
+    }
 }
 
 impl From<String> for EvalError {

@@ -50,13 +50,12 @@ pub(super) fn at<'r>(_: &Fuel, container: &ScriptValue<'r>, index: &ScriptValue<
     match (container.kind(), index.kind()) {
         (ValueKind::Array(list), ValueKind::Number(index)) => {
             let index = whole_number("at", index)?;
-            usize::try_from(index)
-                .ok()
-                .and_then(|index| list.get(index))
-                .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len()).into())
+            usize::try_from(index).ok().and_then(|index| list.get(index)).ok_or_else(|| {
+                EvalError::Absent(format!("the array has {} elements, none at {index}", list.len()))
+            })
         }
         (ValueKind::Object(object), ValueKind::String(key)) => {
-            object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
+            object.get(key).ok_or_else(|| EvalError::Absent(format!("the object has no key `{key}`")))
         }
         (container, index) => Err(format!(
             "`at` takes an array and a whole number, or an object and a string, these are of type {} and {}",

@@ -44,6 +44,10 @@ pub(super) enum Implementation {
             &ScriptValue<'r>,
         ) -> Result<ScriptValue<'r>, EvalError>,
     ),
+    /// Whether a value exists.
+    Existence(Existence),
+    /// A string literal with a tool pattern.
+    IsTool,
     /// A string and a regex literal.
     Matches,
     /// An array and a closure of one parameter for its elements.
@@ -72,6 +76,15 @@ impl ClosureFunction {
             Self::Map => "map",
         }
     }
+}
+
+/// What a test for existence accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existence {
+    /// Any value.
+    OrNull,
+    /// Any value but null.
+    NotNull,
 }
 
 /// A function that changes its first argument.
@@ -134,6 +147,11 @@ impl ScriptFunction {
     }
 }
 
+/// Whether a function has this name.
+pub fn is_function_name(name: &str) -> bool {
+    find_function(name).is_some()
+}
+
 /// The function with this name.
 pub(super) fn find_function(name: &str) -> Option<&'static ScriptFunction> {
     FUNCTIONS.iter().find(|function| function.name == name)
@@ -179,6 +197,12 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         Implementation::Two(lib::ends_with),
     ),
     ScriptFunction::new(
+        "exists",
+        &["value"],
+        "whether the value exists; null does. False if something that it reads is absent",
+        Implementation::Existence(Existence::OrNull),
+    ),
+    ScriptFunction::new(
         "filter",
         &["array", "|x| …"],
         "the elements for which the closure returns true",
@@ -209,6 +233,12 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         Implementation::One(lib::indices),
     ),
     ScriptFunction::new("is_null", &["value"], "whether a value is null", Implementation::One(lib::is_null)),
+    ScriptFunction::new(
+        "is_tool",
+        &["\"pattern\""],
+        "whether the called tool matches a pattern, or one of a group: `is_tool(\"@sends\")`",
+        Implementation::IsTool,
+    ),
     ScriptFunction::new("keys", &["object"], "the keys of an object, sorted", Implementation::One(lib::keys)),
     ScriptFunction::new(
         "is_empty",
@@ -245,6 +275,12 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         &["a", "b"],
         "the smaller of two numbers or strings",
         Implementation::Two(lib::min),
+    ),
+    ScriptFunction::new(
+        "present",
+        &["value"],
+        "whether the value exists and is not null",
+        Implementation::Existence(Existence::NotNull),
     ),
     ScriptFunction::new(
         "round",
@@ -301,13 +337,13 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "the values of an object, in the order of its keys",
         Implementation::One(lib::values),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "join",
         &["array", "separator"],
         "the strings of an array as one string, with a separator between them",
         Implementation::Two(lib::join),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "merge",
         &["object", "other"],
         "an object with the members of both; for a key in both, `other` wins",
@@ -325,7 +361,7 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "appends an element to an array",
         Implementation::Mutation(MutatingFunction::Push),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "range",
         &["from", "to"],
         "the whole numbers from `from` to before `to`, as an array",
@@ -337,31 +373,31 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "removes a key from an object and returns whether it existed",
         Implementation::Mutation(MutatingFunction::Remove),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "replace",
         &["string", "part", "with"],
         "the string with every occurrence of `part` replaced",
         Implementation::Three(lib::replace),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "slice",
         &["string or array", "from", "to"],
         "the characters or elements from index `from` to before `to`; negative indices count from the end",
         Implementation::Three(lib::slice),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "sort",
         &["array"],
         "the numbers or strings of an array in ascending order",
         Implementation::One(lib::sort),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "to_number",
         &["string"],
         "the number that a string holds in JSON notation; any other string is an error",
         Implementation::One(lib::to_number),
     ),
-    ScriptFunction::new_for_scripts(
+    ScriptFunction::new(
         "to_text",
         &["value"],
         "a string unchanged, any other value as JSON text",

@@ -5,13 +5,13 @@ use regex::Regex;
 use super::assignment::{ResolvedStep, apply_at, assign, mutate, read_element, read_property};
 use super::error_object::{SCRIPT_ERROR, error_object, to_error_object};
 use super::fuel::{EvalError, Fuel, ScriptLimits};
-use super::function_table::{EffectKind, Implementation, MutatingFunction};
-use super::operators::{OperatorFn, is_in_member, negate, not};
+use super::function_table::{EffectKind, MutatingFunction};
+use super::named_value::NamedValue;
+use super::operators::{OperatorFn, negate, not};
 use super::program::{
     AssignTarget, Code, CodeNode, FunctionBody, Program, ReadOnlyVariable, SourcePosition, TargetStep,
 };
-use super::value::{MemberMap, ScriptValue, ValueKind};
-use crate::json::JsonType;
+use super::value::{ScriptValue, ValueKind};
 
 /// The host of a program: the values that it reads and the effects that it requests.
 pub(super) trait World<'r> {
@@ -19,7 +19,13 @@ pub(super) trait World<'r> {
     ///
     /// # Errors
     /// The call does not have it.
-    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String>;
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, EvalError>;
+
+    /// Reads a named value of the bundle.
+    ///
+    /// # Errors
+    /// It is absent or undecided.
+    fn read_named(&self, value: &'r NamedValue) -> Result<ScriptValue<'r>, EvalError>;
 
     /// Returns the result of an effect, or ends this run if there is none yet.
     fn request_effect(
@@ -52,6 +58,7 @@ pub(super) enum ControlFlow<'r> {
     Return(ScriptValue<'r>),
     Exception(ScriptValue<'r>, SourcePosition),
     Error(String, SourcePosition),
+    Absent(String, SourcePosition),
     LimitExceeded(String, SourcePosition),
     End,
 }
@@ -73,6 +80,7 @@ pub(super) struct Interpreter<'r, W> {
 pub(super) fn into_control_flow<'r>(spot: SourcePosition) -> impl Fn(EvalError) -> ControlFlow<'r> {
     move |fault| match fault {
         EvalError::Error(message) => ControlFlow::Error(message, spot),
+        EvalError::Absent(message) => ControlFlow::Absent(message, spot),
         EvalError::LimitExceeded(message) => ControlFlow::LimitExceeded(message, spot),
     }
 }
@@ -108,6 +116,11 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
+    /// Whether evaluating a part has no effect.
+    pub(super) fn is_pure(&self) -> bool {
+        self.program.is_pure
+    }
+
     pub(super) fn evaluate_node(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
         self.fuel.spend_step().map_err(into_control_flow(node.position))?;
         if self.depth >= self.fuel.limits.nesting {
@@ -129,19 +142,23 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Number(number) => Ok(ScriptValue::Number(*number)),
             Code::Literal(number) => Ok(ScriptValue::Json(number)),
             Code::String(text) => Ok(ScriptValue::Borrowed(text)),
-            Code::Member(member) => {
-                self.host.read_member(*member).map_err(|message| ControlFlow::Error(message, spot))
-            }
+            Code::Member(member) => self.host.read_member(*member).map_err(into_control_flow(spot)),
+            Code::Named(value) => self.host.read_named(value).map_err(into_control_flow(spot)),
+            Code::Data(data, keys) => data.read(keys).map_err(into_control_flow(spot)),
+            Code::InData(wanted, index) => self.evaluate_in_data(wanted, index, spot),
+            Code::IsTool(patterns) => self.evaluate_is_tool(patterns, spot),
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
             Code::Array(items) => self.evaluate_array(items, spot),
             Code::Object(members) => self.evaluate_object(members, spot),
             Code::And(operands) => self.short_circuit(operands, true),
             Code::Or(operands) => self.short_circuit(operands, false),
             Code::Coalesce(operands) => self.coalesce(operands),
+            Code::Exists(operand, existence) => self.evaluate_existence(operand, *existence),
+            Code::OptionalChain(value, slot, rest) => self.evaluate_optional_chain(value, *slot, rest),
+            Code::OptionalMember(operands) => self.evaluate_optional_member(operands, spot),
             Code::Not(operand) => self.apply_unary(operand, not, spot),
             Code::Negate(operand) => self.apply_unary(operand, negate, spot),
             Code::Binary(operator, operands) => self.apply_binary(operands, *operator, spot),
-            Code::InMember(operands) => self.apply_binary(operands, is_in_member, spot),
             Code::Property(object, key) => self.evaluate_property(object, key, spot),
             Code::Index(operands) => self.evaluate_index(operands, spot),
             Code::Function(run, arguments) => self.call_builtin(*run, arguments, spot),
@@ -150,6 +167,9 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Mutation(how, target, arguments) => self.evaluate_mutation(*how, target, arguments, spot),
             Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
             Code::Call(function, arguments) => self.call_function(*function, arguments, spot),
+            Code::CallShared(functions, index, arguments) => {
+                self.call_shared(&functions.program, *index, arguments, spot)
+            }
             Code::Let(slot, value) => self.evaluate_let(*slot, value),
             Code::Assign(target, operator, value) => self.evaluate_assignment(target, *operator, value, spot),
             Code::If(condition, then, otherwise) => {
@@ -170,11 +190,6 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
-    fn evaluate_array(&mut self, items: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
-        let items = self.evaluate_nodes(items)?;
-        ScriptValue::list(&self.fuel, items).map_err(into_control_flow(spot))
-    }
-
     fn apply_unary(
         &mut self,
         operand: &'r CodeNode,
@@ -190,8 +205,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         compare: fn(&Fuel, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        let [a, b] = operands;
-        let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
+        let [a, b] = self.evaluate_pair(operands)?;
         self.charge_scan([&a, &b], spot)?;
         compare(&self.fuel, &a, &b).map_err(into_control_flow(spot))
     }
@@ -206,8 +220,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     fn evaluate_index(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
-        let [container, index] = operands;
-        let (container, index) = (self.evaluate_node(container)?, self.evaluate_node(index)?);
+        let [container, index] = self.evaluate_pair(operands)?;
         read_element(&container, &index).map_err(into_control_flow(spot))
     }
 
@@ -240,6 +253,20 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         self.request_effect(kind, given, spot)
     }
 
+    fn call_shared(
+        &mut self,
+        functions: &'r Program,
+        index: usize,
+        arguments: &'r [CodeNode],
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
+        let given = self.evaluate_nodes(arguments)?;
+        let caller = std::mem::replace(&mut self.program, functions);
+        let result = self.call_body(index, given, spot);
+        self.program = caller;
+        result
+    }
+
     fn call_function(
         &mut self,
         function: usize,
@@ -247,6 +274,15 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         spot: SourcePosition,
     ) -> EvalResult<'r> {
         let given = self.evaluate_nodes(arguments)?;
+        self.call_body(function, given, spot)
+    }
+
+    fn call_body(
+        &mut self,
+        function: usize,
+        given: Vec<ScriptValue<'r>>,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
         let program = self.program;
         match program.functions.get(function) {
             Some(body) => self.run_body(body, given),
@@ -312,22 +348,6 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         (&self.fuel, self.slots.get_mut(self.first_slot + slot))
     }
 
-    fn evaluate_nodes(&mut self, nodes: &'r [CodeNode]) -> Result<Vec<ScriptValue<'r>>, ControlFlow<'r>> {
-        let mut values = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            values.push(self.evaluate_node(node)?);
-        }
-        Ok(values)
-    }
-
-    fn evaluate_object(&mut self, members: &'r [(String, CodeNode)], spot: SourcePosition) -> EvalResult<'r> {
-        let mut object = MemberMap::with_capacity(members.len());
-        for (key, node) in members {
-            object.insert(key.as_str().into(), self.evaluate_node(node)?);
-        }
-        ScriptValue::object(&self.fuel, object).map_err(into_control_flow(spot))
-    }
-
     pub(super) fn evaluate_boolean(&mut self, node: &'r CodeNode) -> Result<bool, ControlFlow<'r>> {
         let value = self.evaluate_node(node)?;
         match value {
@@ -341,66 +361,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
-    fn short_circuit(&mut self, operands: &'r [CodeNode], wanted: bool) -> EvalResult<'r> {
-        for operand in operands {
-            if self.evaluate_boolean(operand)? != wanted {
-                return Ok(ScriptValue::Boolean(!wanted));
-            }
-        }
-        Ok(ScriptValue::Boolean(wanted))
-    }
-
-    fn coalesce(&mut self, operands: &'r [CodeNode]) -> EvalResult<'r> {
-        let mut last = ScriptValue::Null;
-        for operand in operands {
-            last = self.evaluate_node(operand)?;
-            if last.json_type() != JsonType::Null {
-                break;
-            }
-        }
-        Ok(last)
-    }
-
-    fn call_builtin(
-        &mut self,
-        run: Implementation,
-        arguments: &'r [CodeNode],
-        spot: SourcePosition,
-    ) -> EvalResult<'r> {
-        match (run, arguments) {
-            (Implementation::One(run), [a]) => {
-                let a = self.evaluate_node(a)?;
-                self.charge_scan([&a], spot)?;
-                run(&self.fuel, &a).map_err(into_control_flow(spot))
-            }
-            (Implementation::Two(run), [a, b]) => {
-                let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
-                self.charge_scan([&a, &b], spot)?;
-                run(&self.fuel, &a, &b).map_err(into_control_flow(spot))
-            }
-            (Implementation::OneOrTwo(run), [a]) => {
-                let a = self.evaluate_node(a)?;
-                run(&self.fuel, &a, None).map_err(into_control_flow(spot))
-            }
-            (Implementation::OneOrTwo(run), [a, b]) => {
-                let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
-                run(&self.fuel, &a, Some(&b)).map_err(into_control_flow(spot))
-            }
-            (Implementation::Three(run), [a, b, c]) => {
-                let (a, b, c) = (self.evaluate_node(a)?, self.evaluate_node(b)?, self.evaluate_node(c)?);
-                self.charge_scan([&a, &b, &c], spot)?;
-                run(&self.fuel, &a, &b, &c).map_err(into_control_flow(spot))
-            }
-            // The compiler checked their number.
-            _ => Err(ControlFlow::LimitExceeded(
-                "a function has the wrong number of arguments".to_owned(),
-                spot,
-            )),
-        }
-    }
-
     /// Counts the scan of an operator's or function's arguments, beside the steps that it counts itself.
-    fn charge_scan<const N: usize>(
+    pub(super) fn charge_scan<const N: usize>(
         &self,
         values: [&ScriptValue<'r>; N],
         spot: SourcePosition,
@@ -435,7 +397,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let (base, calls, depth) = (self.first_slot, self.calls, self.depth);
         let caught = match self.evaluate_node(attempt) {
             Err(ControlFlow::Exception(value, _)) => value,
-            Err(ControlFlow::Error(message, spot)) => {
+            Err(ControlFlow::Error(message, spot) | ControlFlow::Absent(message, spot)) => {
                 let message = ScriptValue::text(&self.fuel, &message).map_err(into_control_flow(spot))?;
                 error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.fuel)
                     .map_err(into_control_flow(spot))?

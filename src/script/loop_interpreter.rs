@@ -22,12 +22,15 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 return Err(ControlFlow::Error(message, spot));
             }
         };
-        let mut collected = Vec::new();
+        let (mut collected, mut absent) = (Vec::new(), None);
         for item in list.iter() {
             self.set_slot(closure.parameter, item.clone());
             let result = match self.evaluate_node(&closure.body) {
-                Err(ControlFlow::Return(value)) => value,
-                other => other?,
+                Ok(value) | Err(ControlFlow::Return(value)) => value,
+                Err(flow) => {
+                    self.keep_absent(flow, &mut absent)?;
+                    continue;
+                }
             };
             if how == ClosureFunction::Map {
                 self.fuel.spend_values(1).map_err(into_control_flow(spot))?;
@@ -38,12 +41,18 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 let message = format!("the closure of `{}` must return a boolean", how.name());
                 return Err(ControlFlow::Error(message, closure.body.position));
             };
+            if absent.is_some() {
+                continue;
+            }
             match how {
                 ClosureFunction::All if !is_true => return Ok(ScriptValue::Boolean(false)),
                 ClosureFunction::Some if is_true => return Ok(ScriptValue::Boolean(true)),
                 ClosureFunction::Filter if is_true => collected.push(item),
                 _ => {}
             }
+        }
+        if let Some(absent) = absent {
+            return Err(absent);
         }
         match how {
             ClosureFunction::All => Ok(ScriptValue::Boolean(true)),

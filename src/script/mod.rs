@@ -14,16 +14,23 @@ mod function_table;
 mod exported_value;
 mod effect;
 mod reference_text;
+mod data_set;
+mod definition_name;
+mod named_value;
 mod program;
+mod names;
 mod parser;
 mod dependencies;
 mod number_literal;
 mod compiler;
 mod call_compiler;
+mod name_compiler;
+mod shared_functions;
 mod statement_compiler;
 mod assignment;
 mod error_object;
 mod interpreter;
+mod operand_interpreter;
 mod loop_interpreter;
 mod predicate;
 mod journal;
@@ -33,12 +40,17 @@ mod around_script;
 pub use around_script::{
     AroundScript, MAX_SCRIPT, ReplayResult, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError,
 };
+pub use data_set::DataSet;
+pub use definition_name::DefinitionName;
 pub use effect::{Answer, ScriptEffect};
 pub use exported_value::ExportedValue;
 pub use fuel::ScriptLimits;
-pub use function_table::{FUNCTIONS, ScriptFunction};
+pub use function_table::{FUNCTIONS, ScriptFunction, is_function_name};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
-pub use predicate::{Expression, ExpressionError, Predicate};
+pub use named_value::{ConditionReads, NamedBody, NamedValue};
+pub use names::Names;
+pub use predicate::{Expression, ExpressionError, ExpressionValue, Predicate};
+pub use program::SharedFunctions;
 pub use reference_text::{NUMBERS, STATEMENTS, VARIABLES};
 
 /// A compile error of an expression or script.

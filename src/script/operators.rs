@@ -48,41 +48,35 @@ pub(super) fn negate<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, Eva
     }
 }
 
-/// `x in list`. An object is an error: if an object came instead of a list, the result would silently be `false`.
+/// `x in container`: an element of an array, a key of an object, or a part of a string.
 fn is_in<'r>(
     work: &Fuel,
     wanted: &ScriptValue<'r>,
     container: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
-    match container.kind() {
-        ValueKind::Array(list) => Ok(ScriptValue::Boolean(find_position(work, list, wanted)?.is_some())),
-        ValueKind::Object(_) => Err(
-            "`in` looks for an element of an array, this is an object: use `has(object, key)` to look for a key"
-                .into(),
-        ),
-        ValueKind::String(_) => Err(
-            "`in` looks for an element of an array, this is a string: use `contains(string, part)` to search it"
-                .into(),
-        ),
-        other => {
-            Err(format!("`in` looks for an element of an array, this is of type {}", other.json_type())
-                .into())
+    let found = match (container.kind(), wanted.kind()) {
+        (ValueKind::Array(list), _) => find_position(work, list, wanted)?.is_some(),
+        (ValueKind::Object(object), ValueKind::String(key)) => object.get(key).is_some(),
+        (ValueKind::String(text), ValueKind::String(part)) => text.contains(part),
+        (ValueKind::Object(_), other) => {
+            return Err(
+                format!("a key of an object is a string, this is of type {}", other.json_type()).into()
+            );
         }
-    }
-}
-
-/// `"key" in input`, of a member of the call document that is always an object.
-pub(super) fn is_in_member<'r>(
-    work: &Fuel,
-    wanted: &ScriptValue<'r>,
-    member: &ScriptValue<'r>,
-) -> Result<ScriptValue<'r>, EvalError> {
-    match (wanted.kind(), member.kind()) {
-        (ValueKind::String(key), ValueKind::Object(object)) => {
-            Ok(ScriptValue::Boolean(object.get(key).is_some()))
+        (ValueKind::String(_), other) => {
+            return Err(
+                format!("a part of a string is a string, this is of type {}", other.json_type()).into()
+            );
         }
-        _ => is_in(work, wanted, member),
-    }
+        (other, _) => {
+            return Err(format!(
+                "`in` takes an array, an object or a string on its right, this is of type {}",
+                other.json_type()
+            )
+            .into());
+        }
+    };
+    Ok(ScriptValue::Boolean(found))
 }
 
 /// The sum of two numbers, or two strings joined.

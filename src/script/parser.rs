@@ -38,6 +38,8 @@ pub(super) enum Language {
     Expression,
     /// Statements around an execution.
     Script,
+    /// Functions without effects.
+    Functions,
 }
 
 /// Parses a text.
@@ -51,12 +53,16 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
         help: None,
     };
     if text.len() > most {
-        let subject = if language == Language::Expression { "expression" } else { "script" };
-        return Err(at(format!("the {subject} is longer than {most} bytes"), Position::NONE));
+        let message = match language {
+            Language::Expression => format!("the expression is longer than {most} bytes"),
+            Language::Script => format!("the script is longer than {most} bytes"),
+            Language::Functions => format!("the functions are longer than {most} bytes"),
+        };
+        return Err(at(message, Position::NONE));
     }
     let parsed = catch_panic(|| match language {
         Language::Expression => ENGINE.compile_expression(text),
-        Language::Script => ENGINE.compile(text),
+        Language::Script | Language::Functions => ENGINE.compile(text),
     });
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
         let compile_error = at(lowercase_first(error.err_type().to_string()), error.position());

@@ -1,18 +1,21 @@
 //! Expressions over one call: [`Expression`] (call → value) and [`Predicate`] (call → boolean).
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::ScriptCompileError;
 use super::compiler::compile;
+use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
 use super::fuel::{EvalError, Fuel, ScriptLimits};
 use super::function_table::EffectKind;
 use super::interpreter::{ControlFlow, EffectError, Interpreter, World};
+use super::named_value::{NamedBody, NamedDefinition, NamedPath, NamedValue};
+use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
-use super::program::{Program, ReadOnlyVariable};
+use super::program::{Code, CodeNode, Program, ReadOnlyVariable};
 use super::value::ScriptValue;
-use crate::call::{CallView, ContextReads, NodeRef, Root};
+use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, Root};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
@@ -27,7 +30,7 @@ static EXPRESSION_LIMITS: ScriptLimits = ScriptLimits {
     values: 100_000,
     output_bytes: 64 << 10,
     nesting: 160,
-    call_depth: 1,
+    call_depth: 24,
 };
 
 /// The context of a call without one.
@@ -39,6 +42,38 @@ pub(super) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::n
 pub struct ExpressionError {
     /// The problem.
     pub message: String,
+    /// Whether something that the expression reads is missing; otherwise it is undecided.
+    pub is_absent: bool,
+}
+
+impl From<EvalError> for ExpressionError {
+    fn from(error: EvalError) -> Self {
+        match error {
+            EvalError::Absent(message) => Self { message, is_absent: true },
+            EvalError::Error(message) | EvalError::LimitExceeded(message) => {
+                Self { message, is_absent: false }
+            }
+        }
+    }
+}
+
+/// The value of an expression: borrowed from the call or the rules if it is a part of them.
+#[derive(Clone, Debug)]
+pub enum ExpressionValue<'a> {
+    /// A part of the call or of the rules.
+    Borrowed(NodeRef<'a>),
+    /// A new value.
+    Owned(Value),
+}
+
+impl ExpressionValue<'_> {
+    /// The value.
+    pub fn node(&self) -> NodeRef<'_> {
+        match self {
+            Self::Borrowed(node) => *node,
+            Self::Owned(value) => NodeRef::Json(value),
+        }
+    }
 }
 
 /// A compiled expression, which several threads can evaluate at once.
@@ -61,14 +96,58 @@ impl Expression {
     /// Invalid syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
     /// Rhai features that expressions do not support.
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
+        Self::compile_with(text, &Names::default())
+    }
+
+    /// Like [`compile`](Self::compile), for an expression that uses the names of a bundle.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_with(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
         let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
-        let compiled = compile(text, &ast, Language::Expression)?;
+        let compiled = compile(text, &ast, Language::Expression, names)?;
         Ok(Self { program: compiled.program, dependencies: compiled.dependencies })
+    }
+
+    /// The definitions of a bundle that a text names, as far as it is valid: they may be unknown.
+    pub fn names_in(text: &str) -> BTreeSet<DefinitionName> {
+        let names = Names::collecting();
+        Self::compile_with(text, &names)
+            .map(|expression| expression.dependencies.definitions)
+            .unwrap_or_default()
+    }
+
+    /// The definitions of the bundle that the expression names.
+    pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
+        &self.dependencies.definitions
+    }
+
+    /// Makes the expression a named value.
+    pub fn into_named(self, name: &str) -> NamedValue {
+        let dependencies = self.dependencies.clone();
+        let definition = match is_path(&self.program.main.code) {
+            true => NamedDefinition::Path(Box::new(self)),
+            false => NamedDefinition::Computed(Box::new(self)),
+        };
+        NamedValue::new(name, definition, dependencies)
+    }
+
+    /// The named value that the expression consists of. Returns `None` for any other expression.
+    pub fn as_named(&self) -> Option<&Arc<NamedValue>> {
+        match &self.program.main.code.code {
+            Code::Named(value) => Some(value),
+            _ => None,
+        }
     }
 
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         self.dependencies.roots.clone()
+    }
+
+    /// Whether the expression reads a member of the call.
+    pub fn reads(&self, root: Root) -> bool {
+        self.dependencies.roots.contains(&root)
     }
 
     /// The members of the context that the expression reads.
@@ -98,38 +177,103 @@ impl Expression {
     /// assert_eq!(expression.value(&CallView::new(&call, &session)), Ok(json!(["rust", 2])));
     /// ```
     pub fn value(&self, view: &CallView<'_>) -> Result<Value, ExpressionError> {
-        self.evaluate(view, |value, work| {
-            value.to_json(work).map_err(|fault| match fault {
-                EvalError::Error(message) | EvalError::LimitExceeded(message) => message,
+        self.evaluate(view, |value, work| value.to_json(work))
+    }
+
+    /// Evaluates the expression for a call, without a copy of a value that is a part of the call or of the rules.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn resolve<'a>(&'a self, view: &CallView<'a>) -> Result<ExpressionValue<'a>, ExpressionError> {
+        if view.lets.is_none() && !self.dependencies.definitions.is_empty() {
+            return self.value(view).map(ExpressionValue::Owned);
+        }
+        let result = catch_panic(|| {
+            let (value, fuel) = self.run(view)?;
+            Ok(match value {
+                ScriptValue::Json(value) => ExpressionValue::Borrowed(NodeRef::Json(value)),
+                ScriptValue::Borrowed(text) => ExpressionValue::Borrowed(NodeRef::Text(text)),
+                value => ExpressionValue::Owned(value.to_json(&fuel)?),
             })
+        });
+        flatten(result)
+    }
+
+    /// The value of an expression that is true or false for a call.
+    ///
+    /// # Errors
+    /// A value that is not a boolean, and the errors of [`value`](Self::value).
+    pub fn boolean(&self, view: &CallView<'_>) -> Result<bool, ExpressionError> {
+        self.evaluate(view, |value, _| match value {
+            ScriptValue::Boolean(value) => Ok(*value),
+            ScriptValue::Json(Value::Bool(value)) => Ok(*value),
+            other => {
+                let found = other.json_type();
+                Err(format!("the expression returns a value of type {found}, not a boolean").into())
+            }
         })
     }
 
     fn evaluate<T>(
         &self,
         view: &CallView<'_>,
-        make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, String>,
+        make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, EvalError>,
     ) -> Result<T, ExpressionError> {
-        catch_panic(|| self.evaluate_unguarded(view, make))
-            .and_then(|result| result)
-            .map_err(|message| ExpressionError { message })
+        let memo = LetMemo::default();
+        let view = CallView { lets: view.lets.or(Some(&memo)), ..*view };
+        flatten(catch_panic(|| {
+            let (value, fuel) = self.run(&view)?;
+            make(&value, &fuel)
+        }))
     }
 
-    fn evaluate_unguarded<T>(
-        &self,
-        view: &CallView<'_>,
-        make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, String>,
-    ) -> Result<T, String> {
+    fn run<'r>(&'r self, view: &CallView<'r>) -> Result<(ScriptValue<'r>, Fuel), EvalError> {
         if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
-            return Err("the input is not a JSON object".to_owned());
+            return Err("the input is not a JSON object".into());
         }
         self.dependencies.check_decided(view.session)?;
         let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(&EXPRESSION_LIMITS));
         match evaluation.run(Vec::new()) {
-            Ok(value) => make(&value, &evaluation.fuel),
-            Err(ControlFlow::Error(message, _) | ControlFlow::LimitExceeded(message, _)) => Err(message),
-            Err(_) => Err("the expression returns no value".to_owned()),
+            Ok(value) => Ok((value, evaluation.fuel)),
+            Err(ControlFlow::Absent(message, _)) => Err(EvalError::Absent(message)),
+            Err(ControlFlow::Error(message, _)) => Err(EvalError::Error(message)),
+            Err(ControlFlow::LimitExceeded(message, _)) => Err(EvalError::LimitExceeded(message)),
+            Err(_) => Err("the expression returns no value".into()),
         }
+    }
+}
+
+fn flatten<T>(result: Result<Result<T, EvalError>, String>) -> Result<T, ExpressionError> {
+    match result {
+        Ok(result) => result.map_err(ExpressionError::from),
+        Err(message) => Err(ExpressionError { message, is_absent: false }),
+    }
+}
+
+/// Whether code only reads a member of the call, of a named value or of the constants.
+fn is_path(node: &CodeNode) -> bool {
+    match &node.code {
+        Code::Member(_) | Code::Data(..) | Code::String(_) | Code::Number(_) => true,
+        Code::Named(value) => matches!(value.definition, NamedDefinition::Path(_)),
+        Code::Property(container, _) => is_path(container),
+        Code::Index(operands) => operands.iter().all(is_path),
+        _ => false,
+    }
+}
+
+impl NamedBody for Expression {
+    fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
+        match self.value(view) {
+            Ok(value) => NamedResult::Value(value),
+            Err(ExpressionError { message, is_absent: true }) => NamedResult::Absent(message),
+            Err(ExpressionError { message, .. }) => NamedResult::Undecided(message),
+        }
+    }
+}
+
+impl NamedPath for Expression {
+    fn read<'r>(&'r self, view: &CallView<'r>) -> Result<ScriptValue<'r>, EvalError> {
+        self.run(view).map(|(value, _)| value)
     }
 }
 
@@ -155,6 +299,19 @@ impl Predicate {
         Expression::compile(text).map(Self)
     }
 
+    /// Like [`compile`](Self::compile), for an expression that uses the names of a bundle.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_with(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
+        Expression::compile_with(text, names).map(Self)
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &Expression {
+        &self.0
+    }
+
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         self.0.roots_read()
@@ -173,15 +330,9 @@ impl Predicate {
     /// Whether the expression is true for a call.
     ///
     /// # Errors
-    /// A result that is not a boolean, and the errors of [`Expression::value`].
+    /// As [`Expression::boolean`].
     pub fn eval(&self, view: &CallView<'_>) -> Result<bool, ExpressionError> {
-        self.0.evaluate(view, |value, _| match value {
-            ScriptValue::Boolean(value) => Ok(*value),
-            ScriptValue::Json(Value::Bool(value)) => Ok(*value),
-            other => {
-                Err(format!("the expression returns a value of type {}, not a boolean", other.json_type()))
-            }
-        })
+        self.0.boolean(view)
     }
 }
 
@@ -189,18 +340,38 @@ impl Predicate {
 struct CallHost<'a>(CallView<'a>);
 
 impl<'a> World<'a> for CallHost<'a> {
-    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, String> {
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, EvalError> {
         let ReadOnlyVariable::Root(root) = member else {
-            return Err("an expression has no options".to_owned());
+            return Err("an expression has no options".into());
         };
         match self.0.member(root) {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
-            None if root.is_settle_only() => {
-                Err(format!("`{}` is available only once the call has settled", root.name()))
+            None => Err(EvalError::Absent(format!("the call has no `{}`", root.name()))),
+        }
+    }
+
+    fn read_named(&self, value: &'a NamedValue) -> Result<ScriptValue<'a>, EvalError> {
+        let name = value.name();
+        let result = match (&value.definition, self.0.lets) {
+            (NamedDefinition::Path(path), _) => {
+                return path.read(&self.0).map_err(|error| error.in_named(name));
             }
-            None => Err(format!("the call has no `{}`", root.name())),
+            (NamedDefinition::Computed(body), Some(memo)) => {
+                memo.get_or_evaluate(value.id, || body.evaluate(&self.0))
+            }
+            (NamedDefinition::Computed(_), None) => {
+                return Err(format!("`{name}` is read outside an evaluation").into());
+            }
+        };
+        match result {
+            NamedResult::Value(value) => Ok(ScriptValue::Json(value)),
+            NamedResult::OpenCondition => {
+                Err(format!("`{name}` is open: a value that it tests is absent").into())
+            }
+            NamedResult::Absent(why) => Err(EvalError::Absent(why.clone()).in_named(name)),
+            NamedResult::Undecided(why) => Err(EvalError::Error(why.clone()).in_named(name)),
         }
     }
 

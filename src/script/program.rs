@@ -1,11 +1,18 @@
 //! Compiled form of an expression or script: a tree in which every name is resolved and every construct is supported.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use regex::Regex;
 
+use super::data_set::{DataSet, MemberIndex};
+use super::definition_name::DefinitionName;
 use super::exact_number::ExactNumber;
-use super::function_table::{ClosureFunction, EffectKind, Implementation, MutatingFunction};
+use super::function_table::{ClosureFunction, EffectKind, Existence, Implementation, MutatingFunction};
+use super::named_value::NamedValue;
 use super::operators::OperatorFn;
 use crate::call::Root;
+use crate::name_pattern::NamePattern;
 
 /// A line and a column, both from 1, in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +54,22 @@ pub(super) enum Code {
     Not(Box<CodeNode>),
     Negate(Box<CodeNode>),
     Binary(OperatorFn, Box<[CodeNode; 2]>),
-    /// `"key" in input`, for a member of the call that is always an object.
-    InMember(Box<[CodeNode; 2]>),
+    /// `exists(x)`, or `present(x)`, which is false for null, too.
+    Exists(Box<CodeNode>, Existence),
+    /// `a?.b…` or `a?[b]…`: null if `a` is absent or null, else the rest of the chain with `a` in the slot.
+    OptionalChain(Box<CodeNode>, usize, Box<CodeNode>),
+    /// The first link of that rest: null if the member is absent.
+    OptionalMember(Box<[CodeNode; 2]>),
+    /// A named value of the bundle.
+    Named(Arc<NamedValue>),
+    /// A constant of the bundle, or a part of one.
+    Data(Arc<DataSet>, Vec<String>),
+    /// `x in data.list`, by hash.
+    InData(Box<CodeNode>, Arc<MemberIndex>),
+    /// `is_tool("@group")`
+    IsTool(Vec<NamePattern>),
+    /// A call of a function of the bundle.
+    CallShared(Arc<SharedFunctions>, usize, Vec<CodeNode>),
     Property(Box<CodeNode>, String),
     Index(Box<[CodeNode; 2]>),
     Function(Implementation, Vec<CodeNode>),
@@ -110,4 +131,42 @@ pub(super) struct FunctionBody {
 pub(super) struct Program {
     pub(super) main: FunctionBody,
     pub(super) functions: Vec<FunctionBody>,
+    /// Whether every part is evaluated even if another one is absent, to find out whether one is undecided. A script stops instead,
+    /// because what it evaluates may have effects.
+    pub(super) is_pure: bool,
+}
+
+/// The functions of a bundle.
+#[derive(Debug, Default)]
+pub struct SharedFunctions {
+    pub(super) program: Program,
+    /// The name and the number of parameters of each function, by its index.
+    pub(super) signatures: Vec<(String, usize)>,
+    pub(super) definitions: BTreeSet<DefinitionName>,
+}
+
+impl SharedFunctions {
+    /// The index and the number of parameters of a function.
+    pub(super) fn find(&self, name: &str) -> Option<(usize, usize)> {
+        let index = self.signatures.iter().position(|(known, _)| known == name)?;
+        self.signatures.get(index).map(|(_, parameters)| (index, *parameters))
+    }
+
+    /// The names of the functions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.signatures.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The constants that the functions read.
+    pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
+        &self.definitions
+    }
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        let position = SourcePosition::default();
+        let main = FunctionBody { slot_count: 0, code: CodeNode { position, code: Code::Null } };
+        Self { main, functions: Vec::new(), is_pure: true }
+    }
 }

@@ -10,6 +10,7 @@ use super::fuel::{EvalError, Fuel};
 use super::function_table::EffectKind;
 use super::interpreter::{EffectError, World};
 use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
+use super::named_value::NamedValue;
 use super::predicate::EMPTY;
 use super::program::{ReadOnlyVariable, SourcePosition};
 use super::value::{ScriptValue, ValueKind};
@@ -163,9 +164,9 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     pub(super) fn complete(&self, value: &ScriptValue<'r>, work: &Fuel) -> ReplayResult<'c> {
         match self.export(value, work) {
             Ok(output) => ReplayResult::Completed { from: self.entry_of_value(&output), output },
-            Err(EvalError::Error(message) | EvalError::LimitExceeded(message)) => {
-                ReplayResult::Failed(ScriptRunError::new(message, None))
-            }
+            Err(
+                EvalError::Error(message) | EvalError::Absent(message) | EvalError::LimitExceeded(message),
+            ) => ReplayResult::Failed(ScriptRunError::new(message, None)),
         }
     }
 
@@ -194,7 +195,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
 }
 
 impl<'r> World<'r> for ReplayHost<'r, '_> {
-    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String> {
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, EvalError> {
         let CallSnapshot { call, annotations, session, .. } = self.call;
         let text_or_null =
             |text: &'r Option<String>| text.as_deref().map_or(ScriptValue::Null, ScriptValue::Borrowed);
@@ -213,9 +214,13 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
                 annotations.map_or(ScriptValue::Null, ScriptValue::Json)
             }
             ReadOnlyVariable::Root(root @ (Root::Output | Root::Error)) => {
-                return Err(format!("a script has no `{}`", root.name()));
+                return Err(format!("a script has no `{}`", root.name()).into());
             }
         })
+    }
+
+    fn read_named(&self, value: &'r NamedValue) -> Result<ScriptValue<'r>, EvalError> {
+        Err(format!("a script cannot read `{}`", value.name()).into())
     }
 
     fn request_effect(

@@ -16,7 +16,7 @@ impl Compiler<'_> {
         let scope = self.scope.len();
         let mut nodes = Vec::with_capacity(statements.len());
         for statement in statements {
-            if !self.is_script()
+            if !self.has_statements()
                 && (nodes.len() == 1 || !matches!(statement, Stmt::Expr(_) | Stmt::FnCall(..)))
             {
                 return Err(self.statements_error(statement.position()));
@@ -26,7 +26,7 @@ impl Compiler<'_> {
         self.scope.truncate(scope);
         match nodes.pop() {
             Some(only) if nodes.is_empty() => Ok(only),
-            None if !self.is_script() => Err(self.statements_error(position)),
+            None if !self.has_statements() => Err(self.statements_error(position)),
             last => {
                 nodes.extend(last);
                 Ok(Self::new_node(position, Code::Block(nodes)))

@@ -1,6 +1,6 @@
 //! The document tree of a rules file: YAML values with their positions.
 
-use crate::diagnostic::Span;
+use crate::diagnostic::{SourceId, Span};
 use crate::json::{Map, Number, Value};
 
 /// A value with its position.
@@ -63,6 +63,12 @@ pub struct MappingEntry {
 }
 
 impl YamlNode {
+    /// A string that is the whole text of a file.
+    pub fn whole_file(source: SourceId, text: String) -> Self {
+        let span = Span { source, start: 0, end: text.len() };
+        Self { value: YamlValue::String(YamlString { text, style: StringStyle::Plain }), span }
+    }
+
     /// The value of a key. Returns `None` if this is not a mapping or lacks the key.
     pub fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)

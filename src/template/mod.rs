@@ -1,8 +1,8 @@
 //! Message templates with placeholders for values of a call: `Refund {{ input.amount }} to {{ input.customer }}?`
 //!
 //! A placeholder is a member of the call document with keys and indices: `{{ context.tenant }}`,
-//! `{{ $.input.items[0].name }}`, `{{ input["odd key"] }}`. `{{{{` is an escape for two braces; a single brace and a
-//! closing `}}` are literal.
+//! `{{ $.input.items[0].name }}`, `{{ input["odd key"] }}`, or an expression: `{{ order.amount * 2 }}`. `{{{{` is an escape for two braces; a
+//! single brace and a closing `}}` are literal.
 
 mod parser;
 mod render;
@@ -11,9 +11,11 @@ pub use parser::TemplateError;
 pub use render::{RenderError, RenderedMessage};
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::call::{ContextReads, Root};
 use crate::path::ArgumentNames;
+use crate::script::{DefinitionName, Expression, Names};
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +27,24 @@ pub struct Template {
 enum TemplatePiece {
     Literal(String),
     Placeholder(Placeholder),
+    Expression(ExpressionPlaceholder),
 }
+
+/// A placeholder with an expression, such as `{{ order.amount * 2 }}`.
+#[derive(Clone, Debug)]
+struct ExpressionPlaceholder {
+    /// The source text without the braces.
+    source: String,
+    expression: Arc<Expression>,
+}
+
+impl PartialEq for ExpressionPlaceholder {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.expression.definitions() == other.expression.definitions()
+    }
+}
+
+impl Eq for ExpressionPlaceholder {}
 
 /// A placeholder: `{{ … }}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,16 +93,37 @@ impl Template {
     /// # Errors
     /// As [`parse`](Self::parse).
     pub fn parse_with_names(text: &str, extra: &[&str]) -> Result<Self, TemplateError> {
-        Ok(Self { pieces: parser::parse_pieces(text, extra)? })
+        Self::parse_with(text, extra, &Names::default())
+    }
+
+    /// Like [`parse_with_names`](Self::parse_with_names), for a template that uses the names of a bundle.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(text: &str, extra: &[&str], names: &Names) -> Result<Self, TemplateError> {
+        Ok(Self { pieces: parser::parse_pieces(text, extra, names)? })
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            TemplatePiece::Expression(placeholder) => Some(&*placeholder.expression),
+            TemplatePiece::Placeholder(_) | TemplatePiece::Literal(_) => None,
+        })
+    }
+
+    /// The definitions of the bundle that the template names.
+    pub fn definitions(&self) -> BTreeSet<DefinitionName> {
+        self.expressions().flat_map(|expression| expression.definitions().iter().cloned()).collect()
     }
 
     /// The members of the call that the template reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         let root = |piece: &TemplatePiece| match piece {
             TemplatePiece::Placeholder(Placeholder { root: PlaceholderRoot::Root(root), .. }) => Some(*root),
-            TemplatePiece::Placeholder(_) | TemplatePiece::Literal(_) => None,
+            TemplatePiece::Placeholder(_) | TemplatePiece::Literal(_) | TemplatePiece::Expression(_) => None,
         };
-        self.pieces.iter().filter_map(root).collect()
+        let of_expressions = self.expressions().flat_map(Expression::roots_read);
+        self.pieces.iter().filter_map(root).chain(of_expressions).collect()
     }
 
     /// The members of the context that the template reads.
@@ -102,6 +142,7 @@ impl Template {
                 }
             }
         }
+        self.expressions().for_each(|expression| reads.extend(expression.context_reads()));
         reads
     }
 
@@ -122,6 +163,7 @@ impl Template {
                 });
             }
         }
+        self.expressions().for_each(|expression| names.merge(&expression.argument_names()));
         names
     }
 }

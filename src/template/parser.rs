@@ -1,10 +1,12 @@
 //! Parser: template text → literal pieces and placeholders.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Placeholder, PlaceholderRoot, PlaceholderStep, TemplatePiece};
+use super::{ExpressionPlaceholder, Placeholder, PlaceholderRoot, PlaceholderStep, TemplatePiece};
 use crate::call::Root;
 use crate::diagnostic::closest_match;
+use crate::script::{Expression, Names};
 
 /// A syntax error in a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,9 +34,15 @@ impl TemplateError {
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 const LITERAL_OPEN: &str = "{{{{";
+/// How many `}}` are tried as the end of an expression.
+const MAX_ENDS: usize = 4;
 
-pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, TemplateError> {
-    let mut reader = TemplateParser { text, offset: 0 };
+pub(super) fn parse_pieces(
+    text: &str,
+    extra: &[&str],
+    names: &Names,
+) -> Result<Vec<TemplatePiece>, TemplateError> {
+    let mut reader = TemplateParser { text, offset: 0, names };
     let mut pieces = Vec::new();
     let mut literal = String::new();
     while !reader.rest().is_empty() {
@@ -44,7 +52,7 @@ pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePie
             if !literal.is_empty() {
                 pieces.push(TemplatePiece::Literal(std::mem::take(&mut literal)));
             }
-            pieces.push(TemplatePiece::Placeholder(reader.parse_placeholder(extra)?));
+            pieces.push(reader.parse_piece(extra)?);
         } else {
             literal.extend(reader.next());
         }
@@ -58,6 +66,7 @@ pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePie
 struct TemplateParser<'t> {
     text: &'t str,
     offset: usize,
+    names: &'t Names,
 }
 
 impl<'t> TemplateParser<'t> {
@@ -86,7 +95,45 @@ impl<'t> TemplateParser<'t> {
         rest.get(..length).unwrap_or_default()
     }
 
-    /// Parses `{{ … }}`, which starts here.
+    /// Parses `{{ … }}`, which starts here: a path, or else an expression.
+    fn parse_piece(&mut self, extra: &[&str]) -> Result<TemplatePiece, TemplateError> {
+        let open = self.offset;
+        let error = match self.parse_placeholder(extra) {
+            Ok(placeholder) => return Ok(TemplatePiece::Placeholder(placeholder)),
+            Err(error) => error,
+        };
+        let start = open + OPEN.len();
+        let inner = self.text.get(start..).unwrap_or_default();
+        // An object in the expression may end in two braces, too.
+        let mut first_problem = None;
+        for (length, _) in inner.match_indices(CLOSE).take(MAX_ENDS) {
+            let source = inner.get(..length).unwrap_or_default();
+            match Expression::compile_with(source, self.names) {
+                Ok(expression) => {
+                    self.offset = start + length + CLOSE.len();
+                    let (source, expression) = (source.trim().to_owned(), Arc::new(expression));
+                    return Ok(TemplatePiece::Expression(ExpressionPlaceholder { source, expression }));
+                }
+                Err(problem) => {
+                    first_problem.get_or_insert((source, problem));
+                }
+            }
+        }
+        match first_problem {
+            Some((source, problem)) if is_computed(source) => {
+                let offset = start + problem.offset.unwrap_or(0);
+                let end = self
+                    .text
+                    .get(offset..)
+                    .and_then(|rest| rest.chars().next())
+                    .map_or(offset, |c| offset + c.len_utf8());
+                Err(TemplateError { message: problem.message, range: offset..end, help: problem.help })
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Parses `{{ … }}` with a path, which starts here.
     fn parse_placeholder(&mut self, extra: &[&str]) -> Result<Placeholder, TemplateError> {
         let open = self.offset;
         self.consume(OPEN);
@@ -132,7 +179,8 @@ impl<'t> TemplateParser<'t> {
         if let Some(root) = Root::from_name(name) {
             return Ok(PlaceholderRoot::Root(root));
         }
-        let known: Vec<_> = extra.iter().copied().chain(Root::ALL.map(Root::name)).collect();
+        let known = extra.iter().copied().chain(Root::ALL.map(Root::name));
+        let known: Vec<_> = known.chain(self.names.let_names()).collect();
         let help = match closest_match(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => {
@@ -197,6 +245,11 @@ impl<'t> TemplateParser<'t> {
     }
 }
 
+/// Whether a placeholder that cannot be parsed was meant as an expression, and not as a path.
+fn is_computed(source: &str) -> bool {
+    source.contains(['(', '+', '*', '/', '"', '?', '=', '<', '>', '&']) || source.contains(" - ")
+}
+
 fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
@@ -215,7 +268,6 @@ mod tests {
             ("{{ sugestion }}", 3..12, "unknown value", "did you mean `suggestion`?"),
             ("{{ input. }}", 9..10, "unexpected ` `", ""),
             ("{{ input.a b }}", 11..12, "unexpected `b`", ""),
-            ("{{ input[-1] }}", 9..10, "unexpected `-`", ""),
             ("{{ input[99999999999999999999] }}", 9..29, "is not a valid index", ""),
             ("{{ input[\"a }}", 9..14, "key is not closed", ""),
             ("{{ input[0 }}", 10..11, "unexpected ` `", ""),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Placeholder, PlaceholderRoot, PlaceholderStep, Template, TemplatePiece};
+use super::{ExpressionPlaceholder, Placeholder, PlaceholderRoot, PlaceholderStep, Template, TemplatePiece};
 use crate::call::{CallView, NodeRef};
 use crate::json::{MAX_DEPTH, Value, is_deeper_than};
 use crate::work_limit::{self, WorkLimitError};
@@ -16,6 +16,7 @@ const MAX_ARGUMENT: usize = 256 << 10;
 
 const CUT: char = '…';
 const ABSENT: &str = "(absent)";
+const UNKNOWN: &str = "(unknown)";
 
 /// A rendered message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,8 @@ pub struct RenderError {
 }
 
 impl Template {
-    /// Renders a message. Strings appear as they are, other values as compact JSON, absent values as `(absent)`.
+    /// Renders a message. Strings appear as they are, other values as compact JSON, absent values as `(absent)`, and
+    /// expressions that cannot be evaluated as `(unknown)`.
     ///
     /// Values are escaped, so that an agent's text cannot spoof the message: line breaks, control characters, invisible characters and
     /// changes of the text direction appear as `\n` or `\u{202e}`. A value is truncated to 500 characters, the message to 4,000,
@@ -43,20 +45,19 @@ impl Template {
     pub fn render(&self, view: &CallView<'_>, extra: &[(&str, &str)]) -> RenderedMessage {
         let mut rendered = RenderedMessage { text: String::new(), missing: Vec::new() };
         for piece in &self.pieces {
-            match piece {
-                TemplatePiece::Literal(literal) => rendered.text.push_str(literal),
-                TemplatePiece::Placeholder(placeholder) => match placeholder.resolve(view, extra) {
-                    Some(node) if exceeds_work_limit(node) => rendered.text.push(CUT),
-                    Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
-                        push_escaped(&mut rendered.text, &compact_json(value, MAX_VALUE * 4));
-                    }
-                    Some(node) => push_escaped(&mut rendered.text, &scalar_text(node)),
-                    None => {
-                        rendered.text.push_str(ABSENT);
-                        rendered.missing.push(placeholder.source.clone());
-                    }
-                },
-            }
+            piece.with_value(view, extra, |value| match value {
+                PieceValue::Literal(literal) => rendered.text.push_str(literal),
+                PieceValue::Value(node) if exceeds_work_limit(node) => rendered.text.push(CUT),
+                PieceValue::Value(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
+                    push_escaped(&mut rendered.text, &compact_json(value, MAX_VALUE * 4));
+                }
+                PieceValue::Value(node) => push_escaped(&mut rendered.text, &scalar_text(node)),
+                PieceValue::Absent(source) => {
+                    rendered.text.push_str(ABSENT);
+                    rendered.missing.push(source.to_owned());
+                }
+                PieceValue::Undecided(_, _) => rendered.text.push_str(UNKNOWN),
+            });
         }
         if let Some((end, _)) = rendered.text.char_indices().nth(MAX_MESSAGE) {
             rendered.text.truncate(end);
@@ -76,31 +77,68 @@ impl Template {
         extra: &[(&str, &str)],
     ) -> Result<String, RenderError> {
         let mut text = String::new();
+        let error = |message: String| Err(RenderError { message });
         for piece in &self.pieces {
-            match piece {
-                TemplatePiece::Literal(literal) => text.push_str(literal),
-                TemplatePiece::Placeholder(placeholder) => match placeholder.resolve(view, extra) {
-                    Some(node) if exceeds_work_limit(node) => {
-                        return Err(RenderError { message: WorkLimitError.to_string() });
-                    }
-                    Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
-                        text.push_str(&compact_json(value, MAX_ARGUMENT + 1));
-                    }
-                    Some(node) => text.push_str(&scalar_text(node)),
-                    None => {
-                        let message =
-                            format!("`{}` has no value to insert into the text", placeholder.source);
-                        return Err(RenderError { message });
-                    }
-                },
-            }
+            piece.with_value(view, extra, |value| match value {
+                PieceValue::Literal(literal) => {
+                    text.push_str(literal);
+                    Ok(())
+                }
+                PieceValue::Value(node) if exceeds_work_limit(node) => error(WorkLimitError.to_string()),
+                PieceValue::Value(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
+                    text.push_str(&compact_json(value, MAX_ARGUMENT + 1));
+                    Ok(())
+                }
+                PieceValue::Value(node) => {
+                    text.push_str(&scalar_text(node));
+                    Ok(())
+                }
+                PieceValue::Absent(source) => {
+                    error(format!("`{source}` has no value to insert into the text"))
+                }
+                PieceValue::Undecided(source, why) => error(format!("`{source}` has no value: {why}")),
+            })?;
             if text.len() > MAX_ARGUMENT {
-                return Err(RenderError {
-                    message: format!("the rendered text is longer than {MAX_ARGUMENT} bytes"),
-                });
+                let message = format!("the rendered text is longer than {MAX_ARGUMENT} bytes");
+                return Err(RenderError { message });
             }
         }
         Ok(text)
+    }
+}
+
+/// What a piece inserts into the text.
+enum PieceValue<'v> {
+    Literal(&'v str),
+    Value(NodeRef<'v>),
+    /// Nothing, because a value is absent; with the placeholder.
+    Absent(&'v str),
+    /// Nothing, because the placeholder cannot be evaluated; with the placeholder and the reason.
+    Undecided(&'v str, &'v str),
+}
+
+impl TemplatePiece {
+    /// Passes what the piece inserts to `insert`.
+    fn with_value<T>(
+        &self,
+        view: &CallView<'_>,
+        extra: &[(&str, &str)],
+        insert: impl FnOnce(PieceValue<'_>) -> T,
+    ) -> T {
+        match self {
+            Self::Literal(literal) => insert(PieceValue::Literal(literal)),
+            Self::Placeholder(placeholder) => match placeholder.resolve(view, extra) {
+                Some(node) => insert(PieceValue::Value(node)),
+                None => insert(PieceValue::Absent(&placeholder.source)),
+            },
+            Self::Expression(ExpressionPlaceholder { source, expression }) => {
+                match expression.resolve(view) {
+                    Ok(value) => insert(PieceValue::Value(value.node())),
+                    Err(error) if error.is_absent => insert(PieceValue::Absent(source)),
+                    Err(error) => insert(PieceValue::Undecided(source, &error.message)),
+                }
+            }
+        }
     }
 }
 

@@ -19,11 +19,11 @@ const MUTATING_VERBS: [&str; 40] = [
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in checked.enforced_policies().filter(|written| written.has_kind(&["cache"])) {
-        for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
+        for (pattern, node) in written.tool_patterns() {
             let name = match pattern {
                 NamePattern::Exact(name) => name.as_str(),
                 NamePattern::Glob(glob) => glob.split('*').next().unwrap_or_default(),
-                NamePattern::Regex(_) => continue,
+                NamePattern::Regex(_) | NamePattern::Nothing => continue,
             };
             let hints: Vec<bool> = checked
                 .matching_tools(pattern)

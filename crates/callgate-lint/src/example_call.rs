@@ -84,7 +84,7 @@ fn name_matching(pattern: &NamePattern) -> Option<String> {
     match pattern {
         NamePattern::Exact(name) => Some(name.clone()),
         NamePattern::Glob(glob) => Some(glob.replace('*', "x")),
-        NamePattern::Regex(_) => None,
+        NamePattern::Regex(_) | NamePattern::Nothing => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::condition_source::{self, ScopeTree, TestSource};
 use callgate::diagnostic::{Code, Diagnostic, Span};
+use callgate::matcher::NamePattern;
 use callgate::path::Path;
 use callgate::policy::{Defaults, Mode, Policy};
 use callgate::rules_schema::Polarity;
@@ -60,11 +61,14 @@ impl<'a> PolicySource<'a> {
     }
 
     /// Returns the nodes of its tool patterns.
-    pub(super) fn tool_nodes(&self) -> Vec<&'a YamlNode> {
+    pub(super) fn tool_patterns(&self) -> Vec<(&'a NamePattern, &'a YamlNode)> {
         let Some(matcher) = self.node.get("match") else { return Vec::new() };
         let tools = if matcher.entries().is_some() { matcher.get("tool") } else { Some(matcher) };
-        let many = |node: &'a YamlNode| node.items().unwrap_or(std::slice::from_ref(node));
-        tools.map(many).unwrap_or_default().iter().collect()
+        let nodes = tools.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default();
+        let compiled = &self.policy.matcher;
+        let patterns = compiled.tools.iter().zip(compiled.tool_spans());
+        let node_at = |span: &Span| nodes.iter().find(|node| node.span == *span);
+        patterns.filter_map(|(pattern, span)| Some((pattern, node_at(span)?))).collect()
     }
 
     /// Returns the tests that must all hold for the policy to match.

@@ -65,7 +65,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     /// Returns the patterns that cover the first pattern of a policy, and so may cover all of them.
     fn candidate_patterns(&self, narrow: &PolicySource<'a>) -> Rc<Vec<String>> {
         match narrow.policy.matcher.tools.first() {
-            None => Rc::new(vec!["*".to_owned()]),
+            None | Some(NamePattern::Nothing) => Rc::new(vec!["*".to_owned()]),
             Some(NamePattern::Regex(regex)) => Rc::new(vec!["*".to_owned(), format!("/{}/", regex.as_str())]),
             Some(NamePattern::Glob(glob)) => {
                 let mut texts = vec!["*".to_owned(), glob.clone()];
@@ -113,6 +113,7 @@ fn pattern_text(pattern: &NamePattern) -> String {
     match pattern {
         NamePattern::Regex(regex) => format!("/{}/", regex.as_str()),
         NamePattern::Exact(text) | NamePattern::Glob(text) => text.clone(),
+        NamePattern::Nothing => String::new(),
     }
 }
 

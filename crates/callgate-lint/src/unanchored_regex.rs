@@ -29,7 +29,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                     .with_help("anchor it: `^(?:…)$`; for URLs and mail addresses use `host:` and `domain:`"),
             );
         }
-        for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
+        for (pattern, node) in written.tool_patterns() {
             // Authors often mean a prefix, but hardly ever a word anywhere in the name.
             let NamePattern::Regex(regex) = pattern else { continue };
             if !permits || find_anchors(regex.as_str()).starts {

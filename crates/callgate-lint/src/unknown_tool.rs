@@ -19,8 +19,14 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     // For each unknown pattern, the name that was probably meant.
     let mut unknown: HashMap<&str, Option<&str>> = HashMap::new();
     for written in &checked.policies {
-        for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
-            let text = node.as_str().unwrap_or_default();
+        for (pattern, node) in written.tool_patterns() {
+            let written_text = node.as_str().unwrap_or_default();
+            let group = Some(written_text).filter(|text| text.starts_with('@'));
+            let text = if group.is_some() { pattern.text() } else { written_text };
+            // A pattern of a group is reported where the group is first used.
+            if matches!(pattern, NamePattern::Nothing) || group.is_some() && unknown.contains_key(text) {
+                continue;
+            }
             if !checked.matching_tools(pattern).is_empty() {
                 continue;
             }
@@ -32,11 +38,15 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 NamePattern::Exact(name) => format!("unknown tool `{name}`"),
                 _ => format!("no tool matches `{text}`"),
             };
+            let message = match group {
+                Some(group) => format!("{message} of the group `{group}`"),
+                None => message,
+            };
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "the policy never applies to it; name a known tool, or remove the pattern".to_owned(),
             };
-            let same_letters = near.filter(|near| near.eq_ignore_ascii_case(text));
+            let same_letters = near.filter(|near| group.is_none() && near.eq_ignore_ascii_case(text));
             let fix = same_letters.and_then(|near| {
                 let span = replaceable_span(checked.sources, node)?;
                 Some(Fix::replace(format!("write `{near}`"), span, replacement_source(node, near)))

@@ -2,12 +2,20 @@
 
 use regex::Regex;
 
-use crate::diagnostic::{Diagnostic, INVALID_PATTERN};
-use crate::rules_schema::PolicyReader;
-use crate::source::YamlNode;
+use crate::regex_compiler;
 
 /// The maximum length of a pattern.
 const MAX_BYTES: usize = 1024;
+
+/// An invalid pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NamePatternError {
+    /// The problem.
+    pub message: String,
+    /// The fix.
+    pub help: String,
+}
 
 /// A pattern for names.
 #[derive(Clone, Debug)]
@@ -18,6 +26,8 @@ pub enum NamePattern {
     Glob(String),
     /// A regular expression, which can match anywhere in the name.
     Regex(Regex),
+    /// No name: an empty group.
+    Nothing,
 }
 
 impl NamePattern {
@@ -50,44 +60,50 @@ impl NamePattern {
         }
     }
 
-    /// Reads a pattern. Reports an invalid one and returns `None`.
-    pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let text = node.as_str()?;
-        let (problem, help) = if text.len() > MAX_BYTES {
-            (
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// A pattern that matches no name, or an invalid regular expression.
+    pub fn parse(text: &str) -> Result<Self, NamePatternError> {
+        let error = |message: &str, help: String| Err(NamePatternError { message: message.to_owned(), help });
+        if text.len() > MAX_BYTES {
+            return error(
                 "the pattern is too long: the maximum is 1,024 bytes",
                 "write a shorter pattern; names of tools are shorter".to_owned(),
-            )
-        } else if text.is_empty() {
-            ("an empty pattern matches no name", "write `\"*\"` to match every name".to_owned())
-        } else if text.trim() != text {
-            (
-                "a pattern with leading or trailing white space matches no name",
-                format!("write `{}`", text.trim()),
-            )
-        } else if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-            return reader.read_regex_in(node, pattern).map(Self::Regex);
-        } else if text.starts_with('/') {
-            match text.rsplit_once('/') {
-                Some((pattern, flags)) if pattern.len() > 1 && flags.chars().all(char::is_alphabetic) => (
-                    "unexpected text after the `/` that ends the regular expression",
-                    format!("write `/(?{flags}){}/`", pattern.trim_start_matches('/')),
-                ),
-                _ => ("a regular expression must end with `/`", format!("write `{text}/`")),
-            }
-        } else if text.contains('*') {
-            return Some(Self::Glob(text.to_owned()));
-        } else {
-            return Some(Self::Exact(text.to_owned()));
-        };
-        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, problem).with_help(help));
-        None
+            );
+        }
+        if text.is_empty() {
+            return error("an empty pattern matches no name", "write `\"*\"` to match every name".to_owned());
+        }
+        if text.trim() != text {
+            let message = "a pattern with leading or trailing white space matches no name";
+            return error(message, format!("write `{}`", text.trim()));
+        }
+        if let Some(pattern) = Self::regex_of(text) {
+            return regex_compiler::compile(pattern).map(Self::Regex).map_err(|problem| {
+                let problem = problem.to_string();
+                let why = problem.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                let message = format!("invalid regular expression: {why}");
+                NamePatternError { message, help: "correct the pattern between the slashes".to_owned() }
+            });
+        }
+        if text.starts_with('/') {
+            return match text.rsplit_once('/') {
+                Some((pattern, flags)) if pattern.len() > 1 && flags.chars().all(char::is_alphabetic) => {
+                    error(
+                        "unexpected text after the `/` that ends the regular expression",
+                        format!("write `/(?{flags}){}/`", pattern.trim_start_matches('/')),
+                    )
+                }
+                _ => error("a regular expression must end with `/`", format!("write `{text}/`")),
+            };
+        }
+        Ok(if text.contains('*') { Self::Glob(text.to_owned()) } else { Self::Exact(text.to_owned()) })
     }
 
-    /// Reads one pattern or a list of patterns.
-    pub fn read_list(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<Self> {
-        let nodes = node.items().unwrap_or(std::slice::from_ref(node));
-        nodes.iter().filter_map(|node| Self::read(node, reader)).collect()
+    /// The regular expression between the slashes of a pattern, if it is one.
+    pub fn regex_of(text: &str) -> Option<&str> {
+        text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|_| text.len() <= MAX_BYTES)
     }
 
     /// Returns the pattern as a regular expression for a `RegexSet`. Returns `None` for an exact name.
@@ -99,6 +115,7 @@ impl NamePattern {
                 Some(format!("(?s)^{}$", pieces.join(".*")))
             }
             Self::Regex(regex) => Some(regex.as_str().to_owned()),
+            Self::Nothing => Some(r"[^\s\S]".to_owned()),
         }
     }
 
@@ -107,6 +124,7 @@ impl NamePattern {
         match self {
             Self::Exact(text) | Self::Glob(text) => text,
             Self::Regex(regex) => regex.as_str(),
+            Self::Nothing => "",
         }
     }
 
@@ -116,6 +134,7 @@ impl NamePattern {
             Self::Exact(exact) => exact == name,
             Self::Glob(glob) => glob_matches(glob, name),
             Self::Regex(regex) => regex.is_match(name),
+            Self::Nothing => false,
         }
     }
 }

@@ -1,0 +1,71 @@
+//! Reads the tool and server patterns of a rules file; `@name` stands for the patterns of a group.
+
+use crate::diagnostic::{Diagnostic, INVALID_PATTERN, Span, UNKNOWN_NAME, closest_match};
+use crate::name_pattern::NamePattern;
+use crate::rules_schema::PolicyReader;
+use crate::script::DefinitionName;
+use crate::source::YamlNode;
+
+/// Patterns, each with its location.
+#[derive(Clone, Debug, Default)]
+pub struct PatternList {
+    /// The patterns.
+    pub patterns: Vec<NamePattern>,
+    /// The location of each pattern; that of the group for a pattern of a group.
+    pub spans: Vec<Span>,
+}
+
+impl PatternList {
+    /// Reads one pattern or a list of patterns, and reports invalid ones. A list that only names empty groups matches nothing.
+    pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
+        let mut list = Self::default();
+        for item in node.items().unwrap_or(std::slice::from_ref(node)) {
+            for pattern in read_item(item, reader) {
+                list.patterns.push(pattern);
+                list.spans.push(item.span);
+            }
+        }
+        list
+    }
+}
+
+/// Reads a pattern, or the patterns of a group.
+fn read_item(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<NamePattern> {
+    let Some(text) = node.as_str() else { return Vec::new() };
+    let Some(group) = text.strip_prefix('@') else { return read_pattern(node, reader).into_iter().collect() };
+    reader.use_definition(DefinitionName::Group(group.to_owned()));
+    match reader.names.group(group) {
+        Some([]) => vec![NamePattern::Nothing],
+        Some(patterns) => patterns.to_vec(),
+        None => {
+            let help = match closest_match(group, reader.names.group_names()) {
+                Some(meant) => format!("did you mean `@{meant}`?"),
+                None => {
+                    format!("define it under `groups:`; for a tool of this name write `\"/^@{group}$/\"`")
+                }
+            };
+            let message = format!("unknown group `@{group}`");
+            reader.report(Diagnostic::new(&UNKNOWN_NAME, node.span, message).with_help(help));
+            Vec::new()
+        }
+    }
+}
+
+/// Reads one pattern or a list of patterns for names other than those of tools.
+pub fn read_patterns(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<NamePattern> {
+    let nodes = node.items().unwrap_or(std::slice::from_ref(node));
+    nodes.iter().filter_map(|node| read_pattern(node, reader)).collect()
+}
+
+fn read_pattern(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<NamePattern> {
+    let text = node.as_str()?;
+    if let Some(pattern) = NamePattern::regex_of(text) {
+        return reader.read_regex_in(node, pattern).map(NamePattern::Regex);
+    }
+    NamePattern::parse(text)
+        .map_err(|problem| {
+            let diagnostic = Diagnostic::new(&INVALID_PATTERN, node.span, problem.message);
+            reader.report(diagnostic.with_help(problem.help));
+        })
+        .ok()
+}

@@ -1,0 +1,164 @@
+//! Where a test or a policy reads a value: a JSONPath, or an expression. Call → values.
+
+use super::truth::Truth;
+use crate::call::{CallView, NodeRef, Root};
+use crate::path::Path;
+use crate::rules_schema::PolicyReader;
+use crate::script::{Expression, ExpressionValue};
+use crate::source::YamlNode;
+
+/// What a valid expression looks like, for messages.
+const EXAMPLE: &str = "write an expression such as `input.amount * 100`";
+
+/// A compiled path or expression.
+#[derive(Debug)]
+pub enum ValueSource {
+    /// A path, which may lead to several values.
+    Path(Path),
+    /// An expression, which has at most one value.
+    Expression(Box<ExpressionText>),
+}
+
+/// A compiled expression with its text.
+#[derive(Debug)]
+pub struct ExpressionText {
+    /// The text in the rules.
+    pub text: String,
+    /// The expression.
+    pub expression: Expression,
+}
+
+impl ExpressionText {
+    /// Reads an expression and reports problems to `reader`.
+    pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        let expression = reader.read_expression(node, EXAMPLE)?;
+        Some(Self { text: node.as_str()?.to_owned(), expression })
+    }
+}
+
+impl ValueSource {
+    /// Reads a string: one that starts with `$` is a JSONPath, any other is an expression.
+    pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        match node.as_str()?.trim_start().starts_with('$') {
+            true => reader.read_path(node).map(Self::Path),
+            false => Self::read_expression(node, reader),
+        }
+    }
+
+    /// Reads an expression.
+    pub fn read_expression(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        ExpressionText::read(node, reader).map(|expression| Self::Expression(Box::new(expression)))
+    }
+
+    /// Reads the operand forms `{ path: … }` and `{ expr: … }`. Returns `None` for any other node.
+    pub fn read_operand(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Option<Self>> {
+        let [entry] = node.entries()? else { return None };
+        entry.value.as_str()?;
+        match entry.key.as_str() {
+            "path" => Some(reader.read_path(&entry.value).map(Self::Path)),
+            "expr" => Some(Self::read_expression(&entry.value, reader)),
+            _ => None,
+        }
+    }
+
+    /// The path or expression as written.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Path(path) => path.text(),
+            Self::Expression(expression) => &expression.text,
+        }
+    }
+
+    /// Whether it has at most one value.
+    pub fn is_singular(&self) -> bool {
+        match self {
+            Self::Path(path) => path.is_singular(),
+            Self::Expression(_) => true,
+        }
+    }
+
+    /// The path. Returns `None` for an expression.
+    pub fn as_path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) => Some(path),
+            Self::Expression(_) => None,
+        }
+    }
+
+    /// The members of the call that it reads.
+    pub fn roots(&self) -> Vec<Root> {
+        match self {
+            Self::Path(path) => vec![path.root()],
+            Self::Expression(expression) => expression.expression.roots_read().into_iter().collect(),
+        }
+    }
+
+    /// Whether its values come from the arguments, which the agent controls.
+    pub fn reads_arguments(&self) -> bool {
+        match self {
+            Self::Path(path) => path.root() == Root::Input,
+            Self::Expression(expression) => expression.expression.reads(Root::Input),
+        }
+    }
+
+    /// Whether it may read the name of the principal.
+    pub fn reads_principal(&self) -> bool {
+        match self {
+            Self::Path(path) => path.context_reads().may_read("principal"),
+            Self::Expression(expression) => expression.expression.context_reads().may_read("principal"),
+        }
+    }
+
+    /// Passes the values to `use_values`: none if they are absent.
+    ///
+    /// # Errors
+    /// Passes [`Truth::Undecided`] if a value cannot be read.
+    pub fn with_values<T>(
+        &self,
+        view: &CallView<'_>,
+        use_values: impl FnOnce(Result<&[NodeRef<'_>], Truth>) -> T,
+    ) -> T {
+        match self {
+            Self::Path(path) => match resolve_path(path, view) {
+                Ok(nodes) => use_values(Ok(nodes.as_slice())),
+                Err(undecided) => use_values(Err(undecided)),
+            },
+            Self::Expression(expression) => match expression.expression.resolve(view) {
+                Ok(value) => use_values(Ok(&[value.node()])),
+                Err(error) if error.is_absent => use_values(Ok(&[])),
+                Err(error) => {
+                    let why = format!("`{}` failed: {}", expression.text, error.message);
+                    use_values(Err(Truth::Undecided(why)))
+                }
+            },
+        }
+    }
+
+    /// The values, borrowed where they are parts of the call.
+    ///
+    /// # Errors
+    /// Returns [`Truth::Undecided`] if a value cannot be read.
+    pub fn values<'a>(&'a self, view: &CallView<'a>) -> Result<Vec<ExpressionValue<'a>>, Truth> {
+        match self {
+            Self::Path(path) => {
+                let nodes = resolve_path(path, view)?;
+                Ok(nodes.iter().copied().map(ExpressionValue::Borrowed).collect())
+            }
+            Self::Expression(expression) => match expression.expression.resolve(view) {
+                Ok(value) => Ok(vec![value]),
+                Err(error) if error.is_absent => Ok(Vec::new()),
+                Err(error) => {
+                    Err(Truth::Undecided(format!("`{}` failed: {}", expression.text, error.message)))
+                }
+            },
+        }
+    }
+}
+
+/// Returns the nodes at a path.
+///
+/// # Errors
+/// Returns [`Truth::Undecided`] if a value on the path has the wrong type.
+pub fn resolve_path<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
+    path.nodes(view).map_err(|mismatch| Truth::Undecided(format!("`{}`: {mismatch}", path.text())))
+}

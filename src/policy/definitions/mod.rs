@@ -1,0 +1,49 @@
+//! The names that a bundle defines: `groups`, `data`, `functions` and `let` of all rules files → [`Names`].
+
+mod data;
+mod functions;
+mod groups;
+mod lets;
+mod sections;
+mod shapes;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Defaults;
+use crate::diagnostic::{Diagnostics, SourceMap};
+use crate::script::Names;
+use crate::source::LoadedFile;
+
+pub(super) use shapes::{DATA, FUNCTIONS, GROUPS, LETS};
+
+/// Bundle-wide definitions, and the files that they were read from.
+pub(super) struct Definitions {
+    pub(super) names: Arc<Names>,
+    pub(super) referenced_files: Vec<PathBuf>,
+}
+
+/// What reading a definition needs, and where it reports problems.
+struct DefinitionReader<'a> {
+    files: &'a [LoadedFile],
+    defaults: Defaults,
+    sources: &'a mut SourceMap,
+    diagnostics: &'a mut Diagnostics,
+    referenced_files: Vec<PathBuf>,
+}
+
+/// Reads the definitions of all files. Problems are reported; a name whose definition has an error is known all the same.
+pub(super) fn compile(
+    files: &[LoadedFile],
+    defaults: Defaults,
+    sources: &mut SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> Definitions {
+    let mut reader = DefinitionReader { files, defaults, sources, diagnostics, referenced_files: Vec::new() };
+    let mut names = Names::default();
+    groups::read(&mut reader, &mut names);
+    data::read(&mut reader, &mut names);
+    functions::read(&mut reader, &mut names);
+    let names = lets::read(&mut reader, Arc::new(names));
+    Definitions { names, referenced_files: reader.referenced_files }
+}

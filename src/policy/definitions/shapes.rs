@@ -1,0 +1,53 @@
+//! The keys of a rules file that define names.
+
+use crate::matcher::CONDITION_SHAPE;
+use crate::rules_schema::{FieldShape, RecordShape, Shape};
+
+const PATTERN: Shape = Shape::String("a tool pattern, or `@name` for another group");
+
+const NAMED_VALUE: Shape = Shape::Either(&[
+    Shape::String("an expression, such as `input.amount * 100`"),
+    Shape::NonEmptyList(&CONDITION_SHAPE),
+    CONDITION_SHAPE,
+]);
+
+const FUNCTION_TEXT: Shape =
+    Shape::Either(&[Shape::String("Rhai `fn` definitions"), Shape::Record(&FUNCTIONS_FILE)]);
+
+static FUNCTIONS_FILE: RecordShape = RecordShape {
+    name: "functions_file",
+    doc: "A file with the functions of a bundle.",
+    fields: &[FieldShape::required(
+        "file",
+        Shape::String("the name of a `.rhai` file"),
+        "A path relative to the directory of the rules file.",
+    )],
+};
+
+/// `groups`
+pub(in crate::policy) const GROUPS: FieldShape = FieldShape::optional(
+    "groups",
+    Shape::Map(&Shape::List(&PATTERN)),
+    "Groups of tools by name: `sends: [send_email, \"post_*\"]`. `\"@sends\"` stands for them wherever a tool pattern does. A group may \
+     be empty; policies for it concern no tool.",
+);
+/// `data`
+pub(in crate::policy) const DATA: FieldShape = FieldShape::optional(
+    "data",
+    Shape::Map(&Shape::Any),
+    "Constants by name: YAML values, or `{ file: … }` for a JSON, YAML or CSV file beside the rules. Expressions read them as `data.NAME`.",
+);
+/// `let`
+pub(in crate::policy) const LETS: FieldShape = FieldShape::optional(
+    "let",
+    Shape::Map(&NAMED_VALUE),
+    "Named values: a string is an expression, a mapping a condition, a list a condition whose items must all hold. Expressions read them \
+     by name.",
+);
+/// `functions`
+pub(in crate::policy) const FUNCTIONS: FieldShape = FieldShape::optional(
+    "functions",
+    FUNCTION_TEXT,
+    "Functions for expressions, as one text of Rhai `fn` definitions, or `{ file: NAME.rhai }`. They see their parameters, `data` and each \
+     other.",
+);

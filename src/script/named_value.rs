@@ -1,0 +1,104 @@
+//! Named values of a bundle (`let`): definition + call → [`NamedResult`].
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::definition_name::DefinitionName;
+use super::dependencies::ProgramDependencies;
+use super::fuel::EvalError;
+use super::value::ScriptValue;
+use crate::call::{CallView, ContextReads, NamedResult, Root};
+use crate::path::ArgumentNames;
+
+/// The definition of a named value that is computed.
+pub trait NamedBody: std::fmt::Debug + Send + Sync {
+    /// Evaluates the definition for a call.
+    fn evaluate(&self, view: &CallView<'_>) -> NamedResult;
+}
+
+/// The definition of a named value that is a path.
+pub(super) trait NamedPath: NamedBody {
+    /// Reads the value, without a copy of what the call holds.
+    fn read<'r>(&'r self, view: &CallView<'r>) -> Result<ScriptValue<'r>, EvalError>;
+}
+
+/// How a named value is evaluated.
+#[derive(Debug)]
+pub(super) enum NamedDefinition {
+    /// It reads a member of the call or of another value: reading it again costs less than a copy.
+    Path(Box<dyn NamedPath>),
+    /// It is computed, at most once for each state of a call.
+    Computed(Box<dyn NamedBody>),
+}
+
+/// A named value.
+#[derive(Debug)]
+pub struct NamedValue {
+    name: String,
+    /// Identifies the value in a [`LetMemo`](crate::call::LetMemo).
+    pub(super) id: u64,
+    pub(super) definition: NamedDefinition,
+    pub(super) dependencies: ProgramDependencies,
+    is_condition: bool,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+impl NamedValue {
+    /// Creates the named value of a condition that reads these members of the call.
+    pub fn from_condition(name: &str, condition: Box<dyn NamedBody>, reads: ConditionReads) -> Self {
+        let ConditionReads { roots, context, arguments, definitions } = reads;
+        let dependencies = ProgramDependencies::from_parts(roots, context, arguments, definitions);
+        Self { is_condition: true, ..Self::new(name, NamedDefinition::Computed(condition), dependencies) }
+    }
+
+    pub(super) fn new(name: &str, definition: NamedDefinition, dependencies: ProgramDependencies) -> Self {
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Self { name: name.to_owned(), id, definition, dependencies, is_condition: false }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is a condition, which keeps its truth where a policy names it.
+    pub fn is_condition(&self) -> bool {
+        self.is_condition
+    }
+
+    /// The definitions that it names itself.
+    pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
+        &self.dependencies.definitions
+    }
+
+    /// The members of the call that it reads, directly or through other named values.
+    pub fn roots_read(&self) -> &BTreeSet<Root> {
+        &self.dependencies.roots
+    }
+
+    /// Evaluates it for a call, unless the call's memo holds the result.
+    pub fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
+        let evaluate = || match &self.definition {
+            NamedDefinition::Path(path) => path.evaluate(view),
+            NamedDefinition::Computed(body) => body.evaluate(view),
+        };
+        match view.lets {
+            Some(memo) => memo.get_or_evaluate(self.id, evaluate).clone(),
+            None => evaluate(),
+        }
+    }
+}
+
+/// What a condition reads.
+#[derive(Clone, Debug, Default)]
+pub struct ConditionReads {
+    /// The members of the call.
+    pub roots: BTreeSet<Root>,
+    /// The members of the context.
+    pub context: ContextReads,
+    /// The arguments.
+    pub arguments: ArgumentNames,
+    /// The definitions that it names.
+    pub definitions: BTreeSet<DefinitionName>,
+}

@@ -1,0 +1,27 @@
+//! Compiler for the functions of a bundle (`functions`): Rhai text → [`SharedFunctions`].
+
+use super::ScriptCompileError;
+use super::compiler::compile;
+use super::names::Names;
+use super::parser::{Language, parse};
+use super::program::SharedFunctions;
+
+/// The maximum length of all functions, in bytes.
+const MAX_FUNCTIONS_TEXT: usize = 64 << 10;
+
+impl SharedFunctions {
+    /// Compiles `fn` definitions in Rhai's syntax. They see their parameters, the constants of `names` and each other.
+    ///
+    /// # Errors
+    /// Invalid syntax, a statement outside a function, two functions of one name, the name of a built-in function, and everything that
+    /// the functions of scripts may not do either.
+    pub fn compile(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
+        let ast = parse(text, Language::Functions, MAX_FUNCTIONS_TEXT)?;
+        let compiled = compile(text, &ast, Language::Functions, names)?;
+        Ok(Self {
+            program: compiled.program,
+            signatures: compiled.signatures,
+            definitions: compiled.dependencies.definitions,
+        })
+    }
+}
