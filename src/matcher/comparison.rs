@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use super::length_bounds::LengthBounds;
 use super::operand::ResolvedOperand;
-use super::operator::LengthBounds;
 use super::truth::Truth;
 use crate::call::NodeRef;
 use crate::json::{JsonType, Value};

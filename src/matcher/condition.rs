@@ -3,6 +3,7 @@
 use super::field_test::{self, EXPR_KEY, FieldTest};
 use super::truth::Truth;
 use super::value_source::ExpressionText;
+use super::{detection, folded_comparison, mention};
 use crate::call::{CallView, NamedResult};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, Span};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape, head_span};
@@ -66,6 +67,7 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
         field_test::IN,
         field_test::NOT_IN,
         field_test::CONTAINS,
+        field_test::CONTAINS_ANY,
         field_test::STARTS_WITH,
         field_test::ENDS_WITH,
         field_test::MATCHES,
@@ -76,6 +78,12 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
         field_test::BASE,
         field_test::HOST,
         field_test::DOMAIN,
+        mention::MENTIONED_IN,
+        mention::AS,
+        mention::DECIMAL,
+        detection::DETECTS,
+        folded_comparison::IGNORE_CASE,
+        folded_comparison::CONFUSABLES,
         field_test::EACH,
         field_test::ABSENT,
     ],
@@ -154,7 +162,12 @@ impl Condition {
         let form = match form.key.as_str() {
             "all" => Self::read_list(&form.value, reader).map(ConditionNode::All),
             "any" => Self::read_list(&form.value, reader).map(ConditionNode::Any),
-            "not" => Self::read(&form.value, reader).map(|inner| ConditionNode::Not(Box::new(inner))),
+            "not" => {
+                reader.is_negated = !reader.is_negated;
+                let inner = Self::read(&form.value, reader);
+                reader.is_negated = !reader.is_negated;
+                inner.map(|inner| ConditionNode::Not(Box::new(inner)))
+            }
             EXPR_KEY if !is_test => {
                 read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr)))
             }

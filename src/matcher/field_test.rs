@@ -2,7 +2,11 @@
 
 use std::hash::BuildHasher;
 
-use super::operator::{COUNT_SHAPE, LENGTH_RECORD, Operator, PATH_OPERAND};
+use super::detection::DETECTS;
+use super::folded_comparison::{CONFUSABLES, IGNORE_CASE};
+use super::length_bounds::{COUNT_SHAPE, LENGTH_RECORD};
+use super::mention::{AS, DECIMAL, MENTIONED_IN};
+use super::operator::{Operator, PATH_OPERAND};
 use super::truth::Truth;
 use super::value_source::ValueSource;
 use crate::call::{CallView, NodeRef};
@@ -46,6 +50,11 @@ pub const CONTAINS: FieldShape = FieldShape::optional(
     OPERAND,
     "The value is a string that contains this, or an array with an item that equals this.",
 );
+pub const CONTAINS_ANY: FieldShape = FieldShape::optional(
+    "contains_any",
+    SET,
+    "The value is a string that contains one of these, or an array with an item that equals one of these: a list, or `{ path: … }`.",
+);
 pub const STARTS_WITH: FieldShape = FieldShape::optional(
     "starts_with",
     STRINGS,
@@ -58,8 +67,8 @@ pub const ENDS_WITH: FieldShape = FieldShape::optional(
 );
 pub const MATCHES: FieldShape = FieldShape::optional(
     "matches",
-    Shape::String("a regular expression"),
-    "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
+    Shape::OneOrMany(&Shape::String("a regular expression")),
+    "The value is a string in which this regular expression, or one of these, matches anywhere; `^` and `$` anchor it.",
 );
 pub const EXISTS: FieldShape = FieldShape::optional(
     "exists",
@@ -155,7 +164,7 @@ impl Quantifier {
 pub const EXPR_KEY: &str = "expr";
 
 /// The keys that are operators.
-const OPERATOR_FIELDS: [FieldShape; 18] = [
+const OPERATOR_FIELDS: [FieldShape; 21] = [
     EQ,
     NE,
     GT,
@@ -165,6 +174,7 @@ const OPERATOR_FIELDS: [FieldShape; 18] = [
     IN,
     NOT_IN,
     CONTAINS,
+    CONTAINS_ANY,
     STARTS_WITH,
     ENDS_WITH,
     MATCHES,
@@ -174,7 +184,13 @@ const OPERATOR_FIELDS: [FieldShape; 18] = [
     INSIDE,
     HOST,
     DOMAIN,
+    MENTIONED_IN,
+    DETECTS,
 ];
+
+/// The keys that change how the operators work.
+const OPTION_KEYS: [&str; 7] =
+    ["each", "absent", "base", AS.name, DECIMAL.name, IGNORE_CASE.name, CONFUSABLES.name];
 
 /// Result of a test for an absent value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,10 +251,10 @@ impl FieldTest {
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
             && !OPERATOR_FIELDS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
-            && node
-                .entries()?
-                .iter()
-                .all(|entry| [PATH.name, EXPR_KEY, "each", "absent", "base"].contains(&entry.key.as_str()))
+            && node.entries()?.iter().all(|entry| {
+                [PATH.name, EXPR_KEY].contains(&entry.key.as_str())
+                    || OPTION_KEYS.contains(&entry.key.as_str())
+            })
         {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, head_span(node), "this test has a `path` and no operator")

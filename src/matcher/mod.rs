@@ -2,8 +2,12 @@
 
 mod comparison;
 mod condition;
+mod detection;
 mod examination;
 mod examination_result;
+mod folded_comparison;
+mod length_bounds;
+mod mention;
 mod operand;
 mod operator;
 mod pattern_list;
