@@ -128,6 +128,10 @@ pub mod card;
 
 // The parts of a policy.
 #[doc(hidden)]
+pub mod address;
+#[doc(hidden)]
+pub mod tokens;
+#[doc(hidden)]
 pub mod path;
 #[doc(hidden)]
 pub mod script;

@@ -1,12 +1,14 @@
-//! Unicode character properties: invisible characters, forms of ASCII characters, and case folding for the comparison of names.
+//! Unicode character properties: invisible characters, forms of ASCII characters, word characters; case folding and skeletons for
+//! comparisons.
 //!
-//! No list here is written by hand. The data comes with the `icu` crates, which `url` uses, too, except for the case mapping.
+//! No list here is written by hand. The data comes with the `icu` crates, which `url` uses, too, except for the case mapping; that of
+//! look-alike characters with `unicode_security`.
 
 use std::borrow::Cow;
 
 use icu_casemap::CaseMapper;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizer, DecomposingNormalizerBorrowed};
-use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory, Script};
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, Script};
 use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
 };
@@ -36,6 +38,46 @@ pub(crate) fn casefold(name: &str) -> Cow<'_, str> {
         form = next;
     }
     Cow::Owned(form)
+}
+
+/// Returns the canonical composition (NFC).
+pub(crate) fn compose(text: &str) -> Cow<'_, str> {
+    ComposingNormalizerBorrowed::new_nfc().normalize(text)
+}
+
+/// Returns the full case folding of a text, in canonical composition: `Straße` and `STRASSE` have the same one.
+pub(crate) fn fold_case(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(text);
+    }
+    // Folding looks at single characters, so the text is composed before, and the result after.
+    let folded = CaseMapper::new().fold_string(&compose(text)).into_owned();
+    Cow::Owned(compose(&folded).into_owned())
+}
+
+/// Returns the skeleton of a text (UTS 39), without invisible characters: texts that look alike have the same one.
+pub(crate) fn skeleton(text: &str) -> String {
+    let visible: String = text.chars().filter(|c| !is_invisible(*c)).collect();
+    unicode_security::skeleton(&visible).collect()
+}
+
+/// Returns whether a character is part of a word: a letter, a digit, a mark or `_`.
+pub(crate) fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || !c.is_ascii() && is_mark(c)
+}
+
+fn is_mark(c: char) -> bool {
+    GeneralCategoryGroup::Mark.contains(CATEGORY.get(c))
+}
+
+/// Returns whether a character is punctuation.
+pub(crate) fn is_punctuation(c: char) -> bool {
+    GeneralCategoryGroup::Punctuation.contains(CATEGORY.get(c))
+}
+
+/// Returns whether a character is a currency sign, such as `€`.
+pub(crate) fn is_currency_sign(c: char) -> bool {
+    CATEGORY.get(c) == GeneralCategory::CurrencySymbol
 }
 
 /// Returns whether a character has no glyph of its own: default-ignorable characters (variation selectors, tags, joiners, fillers,
@@ -114,6 +156,28 @@ mod tests {
         for c in "a4 \u{a0}é日\u{301}\u{fffd}\u{fffc}😀".chars() {
             assert!(!is_invisible(c), "{c:?}");
         }
+    }
+
+    #[test]
+    fn folds_case_and_looks() {
+        for (one, other) in
+            [("Straße", "STRASSE"), ("ΣΟΦΟΣ", "σοφος"), ("Ǆ", "ǆ"), ("E\u{301}", "é"), ("ﬁn", "FIN")]
+        {
+            assert_eq!(fold_case(one), fold_case(other), "{one}");
+        }
+        assert_ne!(fold_case("é"), fold_case("e"));
+        for (one, other) in
+            [("раураl", "paypal"), ("pay\u{200b}pal", "paypal"), ("𝐩aypal", "paypal"), ("rn", "m")]
+        {
+            assert_eq!(skeleton(one), skeleton(other), "{one}");
+        }
+        assert_ne!(skeleton("paypal"), skeleton("paypai"));
+    }
+
+    #[test]
+    fn word_characters_are_letters_digits_marks_and_the_underscore() {
+        assert!("aß_4яלع日क\u{93e}\u{301}๓ั".chars().all(is_word_char));
+        assert!(!"-'.@ €…。\u{200d}".chars().any(is_word_char));
     }
 
     #[test]

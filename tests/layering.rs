@@ -138,7 +138,8 @@ fn each_heavy_dependency_is_used_in_one_module() {
         ("rhai", "script"),
         ("dashu_float", "script"),
         ("jsonschema", "argument_schema"),
-        ("url", "matcher"),
+        ("unicode_security", "unicode"),
+        ("url", "address"),
         ("notify", "reload"),
         ("rustix", "file_access"),
     ] {

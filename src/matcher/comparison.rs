@@ -32,7 +32,7 @@ impl FieldComparison {
         }
     }
 
-    fn holds(self, ordering: Ordering) -> bool {
+    pub(super) fn holds(self, ordering: Ordering) -> bool {
         match self {
             Self::Eq => ordering.is_eq(),
             Self::Ne => ordering.is_ne(),
@@ -60,15 +60,6 @@ impl FieldComparison {
     }
 }
 
-/// A compiled `length:`.
-#[derive(Debug)]
-pub struct LengthBounds {
-    /// The type whose parts are counted. `None` for the type of the value.
-    pub of: Option<JsonType>,
-    /// The bounds, all of which must hold.
-    pub bounds: Vec<(FieldComparison, u64)>,
-}
-
 pub fn with_string(node: NodeRef<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
     match node.as_str() {
         Some(text) => test(text),
@@ -76,7 +67,7 @@ pub fn with_string(node: NodeRef<'_>, operator: &str, test: impl FnOnce(&str) ->
     }
 }
 
-fn type_mismatch(node: NodeRef<'_>, operator: &str, wanted: &str) -> Truth {
+pub(super) fn type_mismatch(node: NodeRef<'_>, operator: &str, wanted: &str) -> Truth {
     Truth::Undecided(format!("it is {}, `{operator}` needs {wanted}", node.json_type().with_article()))
 }
 
@@ -130,23 +121,6 @@ pub fn is_of_type(node: NodeRef<'_>, word: &str) -> bool {
         NodeRef::Json(Value::Number(number)) if word == "integer" => number.is_integer(),
         _ => node.json_type().name() == word,
     }
-}
-
-pub fn check_length(node: NodeRef<'_>, required: &LengthBounds) -> Truth {
-    if let Some(of) = required.of
-        && of != node.json_type()
-    {
-        return type_mismatch(node, "length", of.with_article());
-    }
-    let length = match node {
-        NodeRef::Json(Value::Array(items)) => items.len(),
-        NodeRef::Json(Value::Object(map)) => map.len(),
-        _ => match node.as_str() {
-            Some(text) => text.chars().count(),
-            None => return type_mismatch(node, "length", "a string, an array or an object"),
-        },
-    };
-    required.bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
 }
 
 /// Whether `test` is true for a string inside an array or an object, at any depth.

@@ -106,7 +106,12 @@ impl Condition {
         let form = match form.key.as_str() {
             "all" => Self::read_list(&form.value, reader).map(ConditionNode::All),
             "any" => Self::read_list(&form.value, reader).map(ConditionNode::Any),
-            "not" => Self::read(&form.value, reader).map(|inner| ConditionNode::Not(Box::new(inner))),
+            "not" => {
+                reader.is_negated = !reader.is_negated;
+                let inner = Self::read(&form.value, reader);
+                reader.is_negated = !reader.is_negated;
+                inner.map(|inner| ConditionNode::Not(Box::new(inner)))
+            }
             EXPR_KEY if !is_test => {
                 read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr)))
             }

@@ -1,6 +1,10 @@
 //! The keys of a condition in rules files, with their documentation.
 
-use super::operator::{COUNT_SHAPE, LENGTH_RECORD, PATH_OPERAND};
+use super::detection::DETECTS;
+use super::folded_comparison::{CONFUSABLES, IGNORE_CASE};
+use super::length_bounds::{COUNT_SHAPE, LENGTH_RECORD};
+use super::mention::{AS, DECIMAL, MENTIONED_IN};
+use super::value_source::PATH_OPERAND;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
 /// The key of an expression, as a condition or in place of a path.
@@ -40,6 +44,7 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
         IN,
         NOT_IN,
         CONTAINS,
+        CONTAINS_ANY,
         STARTS_WITH,
         ENDS_WITH,
         MATCHES,
@@ -50,13 +55,19 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
         BASE,
         HOST,
         DOMAIN,
+        MENTIONED_IN,
+        AS,
+        DECIMAL,
+        DETECTS,
+        IGNORE_CASE,
+        CONFUSABLES,
         EACH,
         ABSENT,
     ],
 };
 
 /// The keys that are operators.
-pub(super) const OPERATOR_FIELDS: [FieldShape; 18] = [
+pub(super) const OPERATOR_FIELDS: [FieldShape; 21] = [
     EQ,
     NE,
     GT,
@@ -66,6 +77,7 @@ pub(super) const OPERATOR_FIELDS: [FieldShape; 18] = [
     IN,
     NOT_IN,
     CONTAINS,
+    CONTAINS_ANY,
     STARTS_WITH,
     ENDS_WITH,
     MATCHES,
@@ -75,7 +87,13 @@ pub(super) const OPERATOR_FIELDS: [FieldShape; 18] = [
     INSIDE,
     HOST,
     DOMAIN,
+    MENTIONED_IN,
+    DETECTS,
 ];
+
+/// The keys that change how the operators work.
+pub(super) const OPTION_KEYS: [&str; 7] =
+    ["each", "absent", "base", AS.name, DECIMAL.name, IGNORE_CASE.name, CONFUSABLES.name];
 
 const OPERAND: Shape = Shape::Any;
 const STRINGS: Shape = Shape::Either(&[
@@ -84,6 +102,11 @@ const STRINGS: Shape = Shape::Either(&[
     Shape::Record(&PATH_OPERAND),
 ]);
 
+pub(super) const CONTAINS_ANY: FieldShape = FieldShape::optional(
+    "contains_any",
+    SET,
+    "The value is a string that contains one of these, or an array with an item that equals one of these: a list, or `{ path: … }`.",
+);
 pub(super) const PATH: FieldShape = FieldShape::optional(
     "path",
     Shape::String("a JSONPath such as `$.input.amount`"),
@@ -121,8 +144,8 @@ const ENDS_WITH: FieldShape = FieldShape::optional(
 );
 const MATCHES: FieldShape = FieldShape::optional(
     "matches",
-    Shape::String("a regular expression"),
-    "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
+    Shape::OneOrMany(&Shape::String("a regular expression")),
+    "The value is a string in which this regular expression, or one of these, matches anywhere; `^` and `$` anchor it.",
 );
 pub(super) const EXISTS: FieldShape = FieldShape::optional(
     "exists",

@@ -163,12 +163,17 @@ impl Operator {
                 }
                 Operand::Source(source) => (single_operand(source, view), Some(source)),
             },
-            Self::In { set: OperandSet::Literals(values), .. } => (ExaminedOperand::Literals(values), None),
-            Self::In { set: OperandSet::Source { source, .. }, .. } => {
+            Self::In { set: OperandSet::Literals(values), .. }
+            | Self::ContainsAny(OperandSet::Literals(values)) => (ExaminedOperand::Literals(values), None),
+            Self::In { set: OperandSet::Source { source, .. }, .. }
+            | Self::ContainsAny(OperandSet::Source { source, .. }) => {
                 (set_operand(source, view), Some(source))
             }
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
-            Self::Matches(regex) => (ExaminedOperand::Regex(regex.as_str()), None),
+            Self::Matches(regexes, texts) => match regexes.as_slice() {
+                [regex] => (ExaminedOperand::Regex(regex.as_str()), None),
+                _ => (ExaminedOperand::Strings(texts), None),
+            },
             Self::Type(words) => (ExaminedOperand::Strings(words), None),
             Self::Length(bounds) => {
                 let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
@@ -177,6 +182,19 @@ impl Operator {
             Self::Inside { directories, .. } => pattern_operand(directories, view),
             Self::Host(patterns) => pattern_operand(patterns, view),
             Self::Domain(patterns) => pattern_operand(patterns, view),
+            Self::MentionedIn(mention) => match mention.sources.as_slice() {
+                [source] => (set_operand(source, view), Some(source)),
+                sources => {
+                    let values = sources.iter().map(|source| source.values(view));
+                    let values: Result<Vec<_>, _> = values.collect();
+                    let operand = values.map_or_else(ExaminedOperand::Undetermined, |values| {
+                        ExaminedOperand::Several(values.into_iter().flatten().collect())
+                    });
+                    (operand, sources.first())
+                }
+            },
+            Self::Detects(detection) => (ExaminedOperand::Strings(&detection.names), None),
+            Self::Folded(comparison) => pattern_operand(&comparison.operands, view),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use super::condition_shape::{CONDITION_RECORD, EXISTS, EXPR_KEY, OPERATOR_FIELDS, PATH};
+use super::condition_shape::{CONDITION_RECORD, EXISTS, EXPR_KEY, OPERATOR_FIELDS, OPTION_KEYS, PATH};
 use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;
@@ -104,10 +104,10 @@ impl FieldTest {
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
             && !OPERATOR_FIELDS.iter().any(|test| CONDITION_RECORD.has_misspelling_of(node, test.name))
-            && node
-                .entries()?
-                .iter()
-                .all(|entry| [PATH.name, EXPR_KEY, "each", "absent", "base"].contains(&entry.key.as_str()))
+            && node.entries()?.iter().all(|entry| {
+                [PATH.name, EXPR_KEY].contains(&entry.key.as_str())
+                    || OPTION_KEYS.contains(&entry.key.as_str())
+            })
         {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, head_span(node), "this test has a `path` and no operator")

@@ -3,18 +3,17 @@
 mod comparison;
 mod condition;
 mod condition_shape;
-mod mail_domain;
+mod detection;
 mod examination;
 mod examination_result;
-mod url_host;
-mod path_containment;
-mod host_name;
+mod folded_comparison;
+mod length_bounds;
+mod mention;
 mod operand;
 mod operator;
 mod pattern_list;
 mod field_test;
 mod truth;
-mod undecided;
 mod value_source;
 
 pub use crate::name_pattern::NamePattern;
@@ -25,12 +24,8 @@ pub use examination_result::{
     ExaminedTest, ExaminedValue, TestedValues,
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
-pub use mail_domain::{DomainPattern, every_domain_matches, parse_address_domains};
-pub use path_containment::Directory;
 pub use pattern_list::{PatternList, read_patterns};
 pub use truth::Truth;
-pub use undecided::Undecided;
-pub use url_host::HostPattern;
 pub use value_source::{ExpressionText, ValueSource};
 
 use crate::call::CallView;

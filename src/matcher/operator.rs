@@ -2,80 +2,48 @@
 
 use regex::Regex;
 
-use super::comparison::{self, FieldComparison, LengthBounds, any_matches, with_string};
-use super::mail_domain::{DomainPattern, every_domain_matches};
+use super::comparison::{self, FieldComparison, any_matches, with_string};
+use super::detection::Detection;
+use super::folded_comparison::{FoldedComparison, read_folding};
+use super::length_bounds::LengthBounds;
+use super::mention::Mention;
 use super::operand::{self, Operand, OperandSet, PatternSet, ResolvedOperand};
-use super::path_containment::Directory;
 use super::truth::Truth;
-use super::url_host::HostPattern;
+use crate::address::{Directory, DomainPattern, HostPattern, every_domain_matches};
 use crate::call::{CallView, NodeRef};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
-use crate::json::{JsonType, Value};
-use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_OPERAND};
+use crate::json::Value;
+use crate::rules_schema::PolicyReader;
 use crate::source;
-
-/// The shape of `{ path: … }` as an operand.
-pub static PATH_OPERAND: RecordShape = RecordShape {
-    name: "path_operand",
-    doc: "A value of the call document to compare with.",
-    fields: &[
-        FieldShape::optional(
-            "path",
-            Shape::String("a JSONPath such as `$.context.tenant`"),
-            "The path of the value.",
-        ),
-        FieldShape::optional(
-            "expr",
-            Shape::String("an expression such as `order.amount * 2`"),
-            "An expression over the members of the call and the names of the bundle, in place of `path`.",
-        ),
-    ],
-};
-
-/// A number of characters, items or members.
-pub const COUNT_SHAPE: Shape = Shape::Integer(0, i64::MAX);
 
 /// Examples of patterns for hosts and domains.
 const HOST_EXAMPLES: &str = "`example.com`, or `*.example.com` for its subdomains";
-
-/// The keys of `length:`.
-pub static LENGTH_RECORD: RecordShape = RecordShape {
-    name: "length",
-    doc: "Bounds for a length.",
-    fields: &[
-        FieldShape::optional(
-            "of",
-            Shape::Word(&[
-                ("characters", "the characters of a string"),
-                ("items", "the elements of an array"),
-                ("members", "the members of an object"),
-            ]),
-            "What is counted. The test is undecided for a value of another type. Default: depends on the value's type; an array or an \
-             object in the arguments is undecided if a string in it would give another result.",
-        ),
-        FieldShape::optional("eq", COUNT_SHAPE, "The length equals this."),
-        FieldShape::optional("ne", COUNT_SHAPE, "The length does not equal this."),
-        FieldShape::optional("gt", COUNT_SHAPE, "The length is greater than this."),
-        FieldShape::optional("gte", COUNT_SHAPE, "The length is this or greater."),
-        FieldShape::optional("lt", COUNT_SHAPE, "The length is less than this."),
-        FieldShape::optional("lte", COUNT_SHAPE, "The length is this or less."),
-    ],
-};
 
 /// A compiled operator of a test.
 #[derive(Debug)]
 pub enum Operator {
     Compare(FieldComparison, Operand),
-    In { set: OperandSet, negated: bool },
+    In {
+        set: OperandSet,
+        negated: bool,
+    },
     Contains(Operand),
+    ContainsAny(OperandSet),
     StartsWith(PatternSet<String>),
     EndsWith(PatternSet<String>),
-    Matches(Regex),
+    /// Regular expressions, with their texts.
+    Matches(Vec<Regex>, Vec<String>),
     Type(Vec<String>),
     Length(LengthBounds),
-    Inside { directories: PatternSet<Directory>, base: Option<String> },
+    Inside {
+        directories: PatternSet<Directory>,
+        base: Option<String>,
+    },
     Host(PatternSet<HostPattern>),
     Domain(PatternSet<DomainPattern>),
+    MentionedIn(Mention),
+    Detects(Detection),
+    Folded(FoldedComparison),
 }
 
 impl Operator {
@@ -91,9 +59,17 @@ impl Operator {
             );
             return vec![None];
         }
+        let Some(folding) = read_folding(test, reader) else { return vec![None] };
+        Mention::check_options(test, reader);
         let entries = test.entries().unwrap_or_default().iter();
-        let operators =
-            entries.filter_map(|entry| Self::read(&entry.key, &entry.value, base, reader)).collect();
+        let operators = entries.filter_map(|entry| match entry.key.as_str() {
+            key if !folding.is_exact() && FoldedComparison::is_foldable(key) => {
+                Some(FoldedComparison::read(key, &entry.value, folding, reader).map(Self::Folded))
+            }
+            "mentioned_in" => Some(Mention::read(&entry.value, test, reader).map(Self::MentionedIn)),
+            key => Self::read(key, &entry.value, base, reader),
+        });
+        let operators = operators.collect();
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
             reader.report(
                 Diagnostic::new(&CONFLICTING_KEYS, base.span, "`base` has no effect without `inside`")
@@ -122,12 +98,14 @@ impl Operator {
             "contains" => Operand::read(node, reader).map(Self::Contains),
             "starts_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::StartsWith),
             "ends_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::EndsWith),
-            "matches" => reader.read_regex(node).map(Self::Matches),
+            "contains_any" => OperandSet::read(node, reader).map(Self::ContainsAny),
+            "matches" => read_regexes(node, reader),
+            "detects" => Detection::read(node, reader).map(Self::Detects),
             "type" => {
                 let words = node.items().unwrap_or(std::slice::from_ref(node)).iter();
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
             }
-            "length" => read_length(node, reader).map(Self::Length),
+            "length" => LengthBounds::read(node, reader).map(Self::Length),
             "inside" => {
                 PatternSet::read(node, reader, "`/srv/data`, or set `base:` for relative paths", |text| {
                     Directory::parse(text, base)
@@ -163,6 +141,16 @@ impl Operator {
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => operand.evaluate(view, |operand| comparison::contains(node, operand)),
+            Self::ContainsAny(OperandSet::Literals(values)) => Truth::any(values.iter().map(|value| {
+                comparison::contains(node, ResolvedOperand { value: NodeRef::Json(value), is_literal: true })
+            })),
+            Self::ContainsAny(OperandSet::Source { source, when_empty }) => {
+                operand::with_set(source, *when_empty, view, |values| {
+                    Truth::any(values.iter().map(|value| {
+                        comparison::contains(node, ResolvedOperand { value: *value, is_literal: false })
+                    }))
+                })
+            }
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
                 texts.evaluate(view, parse_plain, |texts| {
                     texts.iter().any(|start| text.starts_with(start.as_str())).into()
@@ -173,9 +161,11 @@ impl Operator {
                     texts.iter().any(|end| text.ends_with(end.as_str())).into()
                 })
             }),
-            Self::Matches(regex) => with_string(node, "matches", |text| regex.is_match(text).into()),
+            Self::Matches(regexes, _) => {
+                with_string(node, "matches", |text| regexes.iter().any(|regex| regex.is_match(text)).into())
+            }
             Self::Type(words) => words.iter().any(|word| comparison::is_of_type(node, word)).into(),
-            Self::Length(bounds) => comparison::check_length(node, bounds),
+            Self::Length(bounds) => bounds.eval(node),
             Self::Inside { directories, base } => with_string(node, "inside", |text| {
                 directories.evaluate(
                     view,
@@ -194,6 +184,9 @@ impl Operator {
                         .map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from)
                 })
             }),
+            Self::MentionedIn(mention) => mention.eval(node, view),
+            Self::Detects(detection) => detection.eval(node),
+            Self::Folded(comparison) => comparison.eval(node, view),
         }
     }
 
@@ -203,7 +196,7 @@ impl Operator {
         let truth = self.eval(node, view);
         let Some(value) = node.as_json() else { return truth };
         let hides_string = match (self, &truth) {
-            (Self::Contains(_), Truth::No) => {
+            (Self::Contains(_) | Self::ContainsAny(_) | Self::Folded(_), Truth::No) => {
                 let holds = |item| self.eval(NodeRef::Json(item), view) == Truth::Yes;
                 value.as_array().is_some_and(|items| items.iter().any(holds))
             }
@@ -226,7 +219,12 @@ impl Operator {
     /// Returns the cost of evaluating the operator for a value, in work units.
     pub(super) fn cost(&self, node: NodeRef<'_>) -> u64 {
         let operands = match self {
-            Self::In { set: OperandSet::Literals(literals), .. } => literals.len() as u64,
+            Self::In { set: OperandSet::Literals(literals), .. }
+            | Self::ContainsAny(OperandSet::Literals(literals)) => literals.len() as u64,
+            Self::Matches(regexes, _) => regexes.len() as u64,
+            Self::Folded(FoldedComparison { operands: PatternSet::Literals(texts, _), .. }) => {
+                8 * texts.len() as u64
+            }
             _ => 1,
         };
         let value = match node {
@@ -235,7 +233,12 @@ impl Operator {
         };
         match self {
             // These inspect every byte.
-            Self::Matches(_) | Self::Inside { .. } | Self::Host(_) | Self::Domain(_) => 1 + value * 8,
+            Self::Matches(..)
+            | Self::Inside { .. }
+            | Self::Host(_)
+            | Self::Domain(_)
+            | Self::MentionedIn(_)
+            | Self::Detects(_) => 1 + operands.saturating_mul(value * 8),
             _ => 1 + operands.saturating_mul(1 + value),
         }
     }
@@ -248,6 +251,15 @@ impl Operator {
             _ => None,
         }
     }
+}
+
+/// Reads a regular expression, or several.
+fn read_regexes(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Operator> {
+    let items = node.items().unwrap_or(std::slice::from_ref(node)).iter();
+    let regexes: Vec<Option<Regex>> = items.map(|item| reader.read_regex(item)).collect();
+    let regexes: Vec<Regex> = regexes.into_iter().collect::<Option<_>>()?;
+    let texts = regexes.iter().map(|regex| regex.as_str().to_owned()).collect();
+    Some(Operator::Matches(regexes, texts))
 }
 
 fn parse_plain(text: &str) -> Result<String, String> {
@@ -290,36 +302,4 @@ fn read_comparison(
         .with_help("write a number, a string, or `{ path: … }`"),
     );
     None
-}
-
-fn read_length(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<LengthBounds> {
-    if node.entries().is_some_and(<[_]>::is_empty) {
-        reader.report(
-            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` is empty")
-                .with_help("write for example `{ lte: 10 }`"),
-        );
-        return None;
-    }
-    if let Some(number) = node.as_number() {
-        return Some(LengthBounds { of: None, bounds: vec![(FieldComparison::Eq, number.as_u64()?)] });
-    }
-    let bound =
-        |comparison: FieldComparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
-    let bounds: Vec<_> = FieldComparison::ALL.into_iter().filter_map(bound).collect();
-    if bounds.is_empty()
-        && node.entries().is_some_and(|entries| entries.iter().all(|entry| entry.key == "of"))
-    {
-        reader.report(
-            Diagnostic::new(&EMPTY_VALUE, node.span, "`length` has no bound")
-                .with_help("add a bound: `{ of: items, lte: 10 }`"),
-        );
-        return None;
-    }
-    let of = match node.get("of").and_then(source::YamlNode::as_str) {
-        Some("characters") => Some(JsonType::String),
-        Some("items") => Some(JsonType::Array),
-        Some("members") => Some(JsonType::Object),
-        _ => None,
-    };
-    Some(LengthBounds { of, bounds })
 }

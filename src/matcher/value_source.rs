@@ -3,12 +3,30 @@
 use super::truth::Truth;
 use crate::call::{CallView, NodeRef, Root};
 use crate::path::Path;
-use crate::rules_schema::PolicyReader;
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::script::{Expression, ExpressionValue};
 use crate::source::YamlNode;
 
 /// What a valid expression looks like, for messages.
 const EXAMPLE: &str = "write an expression such as `input.amount * 100`";
+
+/// The shape of `{ path: … }` as an operand.
+pub static PATH_OPERAND: RecordShape = RecordShape {
+    name: "path_operand",
+    doc: "A value of the call document to compare with.",
+    fields: &[
+        FieldShape::optional(
+            "path",
+            Shape::String("a JSONPath such as `$.context.tenant`"),
+            "The path of the value.",
+        ),
+        FieldShape::optional(
+            "expr",
+            Shape::String("an expression such as `order.amount * 2`"),
+            "An expression over the members of the call and the names of the bundle, in place of `path`.",
+        ),
+    ],
+};
 
 /// A compiled path or expression.
 #[derive(Debug)]

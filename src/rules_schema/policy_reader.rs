@@ -73,6 +73,8 @@ pub struct PolicyReader<'a> {
     pub definitions: BTreeSet<DefinitionName>,
     /// Whether a definition is read, which policies of every polarity may use.
     pub in_definition: bool,
+    /// Whether a condition is read below an odd number of `not`s.
+    pub is_negated: bool,
 }
 
 impl<'a> PolicyReader<'a> {
@@ -95,6 +97,7 @@ impl<'a> PolicyReader<'a> {
             names: Arc::default(),
             definitions: BTreeSet::new(),
             in_definition: false,
+            is_negated: false,
         }
     }
 

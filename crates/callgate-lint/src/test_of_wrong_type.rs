@@ -58,7 +58,8 @@ fn decidable_types(operator: &MappingEntry) -> Vec<JsonType> {
             if types.contains(&JsonType::Null) { Vec::new() } else { types }
         }
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],
-        "contains" => vec![JsonType::String, JsonType::Array],
+        "contains" | "contains_any" => vec![JsonType::String, JsonType::Array],
+        "mentioned_in" => vec![JsonType::String, JsonType::Number],
         "length" => match operand.get("of").and_then(YamlNode::as_str) {
             Some("characters") => vec![JsonType::String],
             Some("items") => vec![JsonType::Array],

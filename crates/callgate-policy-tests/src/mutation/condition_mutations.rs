@@ -22,8 +22,20 @@ const SIMILAR_OPERATORS: [(&str, &[&str]); 8] = [
 ];
 
 /// Operators with a list of values.
-const LIST_OPERATORS: [&str; 8] =
-    ["in", "not_in", "starts_with", "ends_with", "type", "inside", "host", "domain"];
+const LIST_OPERATORS: [&str; 12] = [
+    "in",
+    "not_in",
+    "contains_any",
+    "matches",
+    "starts_with",
+    "ends_with",
+    "type",
+    "inside",
+    "host",
+    "domain",
+    "mentioned_in",
+    "detects",
+];
 
 /// Mutates the conditions below `where`, `all` (`needed`) or `any`; a single condition counts as a list of one. The maximum nesting of
 /// rules files bounds the recursion of these functions.
@@ -157,7 +169,16 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantColl
                 mutate_bound(&bound.key, &bound.value, &path, collector);
             }
         }
-        "matches" => pattern_mutations::remove_anchors(value, ANCHOR, collector),
+        "matches" => {
+            for pattern in value.items().unwrap_or(std::slice::from_ref(value)) {
+                pattern_mutations::remove_anchors(pattern, ANCHOR, collector);
+            }
+        }
+        "as" if value.as_str() != Some("word") => {
+            let case =
+                format!("a case in which `{path}` is mentioned as words, and not as this kind of token");
+            collector.replace(OPERATOR, value.span, "word", case);
+        }
         _ => {}
     }
     if LIST_OPERATORS.contains(&key) {

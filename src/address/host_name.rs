@@ -1,5 +1,6 @@
 //! Canonical form of host names and mail domains, and the patterns that they are compared with.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use url::Host;
@@ -7,9 +8,12 @@ use url::Host;
 use super::Undecided;
 use crate::safe_text::{escape_controls, is_hidden};
 
+/// The maximum length of a host, in bytes. A DNS name has at most 253 in ASCII.
+const MAX_LENGTH: usize = 1024;
+
 /// A host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum HostName {
+pub(crate) enum HostName {
     /// A DNS name in lower-case ASCII, without a trailing dot.
     Dns(String),
     /// An IPv4 address.
@@ -23,7 +27,10 @@ impl HostName {
     ///
     /// # Errors
     /// Returns [`Undecided`] if parsers differ on which host it is.
-    pub(super) fn parse(text: &str) -> Result<Self, Undecided> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Undecided> {
+        if text.len() > MAX_LENGTH {
+            return Err(Undecided("the host is too long"));
+        }
         if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
             return Err(Undecided("the host has white space, a control character or an invisible character"));
         }
@@ -71,6 +78,17 @@ impl HostName {
             }
         }
         Ok(Self::Dns(ascii))
+    }
+}
+
+impl fmt::Display for HostName {
+    /// Writes the host as in a URL: IPv6 in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(name) => f.write_str(name),
+            Self::V4(address) => address.fmt(f),
+            Self::V6(address) => write!(f, "[{address}]"),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ impl Directory {
     /// # Examples
     ///
     /// ```
-    /// use callgate::matcher::Directory;
+    /// use callgate::address::Directory;
     /// let data = Directory::parse("/srv/data", None).unwrap();
     /// assert_eq!(data.contains("/srv/data/a.txt"), Ok(true));
     /// assert_eq!(data.contains("/srv/data/../secret"), Ok(false));

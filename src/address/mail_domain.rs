@@ -38,7 +38,7 @@ impl DomainPattern {
 /// Whether the domain of every address in a list matches one of the patterns.
 ///
 /// ```
-/// use callgate::matcher::{DomainPattern, every_domain_matches};
+/// use callgate::address::{DomainPattern, every_domain_matches};
 /// let ours = [DomainPattern::parse("example.com").unwrap()];
 /// assert_eq!(every_domain_matches(&ours, r#""Doe, Ana" <ana@example.com>, bob@example.com"#), Ok(true));
 /// assert_eq!(every_domain_matches(&ours, "ana@example.com; eve@evil.org"), Ok(false));

@@ -34,18 +34,36 @@ impl HostPattern {
     /// # Examples
     ///
     /// ```
-    /// use callgate::matcher::HostPattern;
+    /// use callgate::address::HostPattern;
     /// let ours = HostPattern::parse("*.example.com").unwrap();
     /// assert_eq!(ours.matches("https://API.example.com:8443/x"), Ok(true));
     /// assert_eq!(ours.matches("https://example.com.evil.org"), Ok(false));
     /// assert!(ours.matches("https://api.example.com@evil.org").is_err());
     /// ```
     pub fn matches(&self, url: &str) -> Result<bool, Undecided> {
-        Ok(self.0.matches(&parse_host(url)?))
+        Ok(self.0.matches(&parse_url_host(url)?))
     }
 }
 
-fn parse_host(text: &str) -> Result<HostName, Undecided> {
+/// Returns the host of a URL.
+///
+/// # Errors
+/// See [`HostPattern::matches`].
+pub(crate) fn parse_url_host(text: &str) -> Result<HostName, Undecided> {
+    let (scheme, name) = parse_authority(text)?;
+    if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return Err(Undecided("the URL's scheme is not http, https, ws, wss or ftp"));
+    }
+    // Both parsers must find the same host.
+    let parsed = Url::parse(text).map_err(|_| Undecided("the string is not a valid URL"))?;
+    match parsed.host_str().map(HostName::parse) {
+        Some(Ok(same)) if same == name => Ok(name),
+        _ => Err(Undecided("the URL is ambiguous: parsers find different hosts")),
+    }
+}
+
+/// Returns the scheme and the host of a URL with `://`.
+pub(super) fn parse_authority(text: &str) -> Result<(&str, HostName), Undecided> {
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
         return Err(Undecided("the URL has white space, a control character or an invisible character"));
     }
@@ -53,9 +71,6 @@ fn parse_host(text: &str) -> Result<HostName, Undecided> {
         return Err(Undecided("the URL has a backslash, which some parsers treat as a slash"));
     }
     let (scheme, rest) = text.split_once("://").ok_or(Undecided("the string is not a URL with a host"))?;
-    if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-        return Err(Undecided("the URL's scheme is not http, https, ws, wss or ftp"));
-    }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
         return Err(Undecided("the URL has no host, or too many slashes before it"));
@@ -63,13 +78,7 @@ fn parse_host(text: &str) -> Result<HostName, Undecided> {
     if authority.contains('@') {
         return Err(Undecided("the URL has a user name before its host"));
     }
-    let name = HostName::parse(strip_port(authority)?)?;
-    // Both parsers must find the same host.
-    let parsed = Url::parse(text).map_err(|_| Undecided("the string is not a valid URL"))?;
-    match parsed.host_str().map(HostName::parse) {
-        Some(Ok(same)) if same == name => Ok(name),
-        _ => Err(Undecided("the URL is ambiguous: parsers find different hosts")),
-    }
+    Ok((scheme, HostName::parse(strip_port(authority)?)?))
 }
 
 fn strip_port(authority: &str) -> Result<&str, Undecided> {

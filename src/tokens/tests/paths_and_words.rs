@@ -1,0 +1,93 @@
+//! Paths and words: rows of subject, source and result.
+
+use super::*;
+
+#[test]
+fn path_is_a_run_without_white_space_or_a_quoted_string() {
+    check(
+        TokenKind::Path,
+        &[
+            ("/srv/a.txt", "Read /srv/a.txt.", YES),
+            ("/srv//./a.txt", "Read (/srv/a.txt), now", YES),
+            ("./a/b", "Read a/b/", YES),
+            ("/srv/My File.txt", "Read \"/srv/My File.txt\".", YES),
+            ("/srv/My File.txt", "Read '/srv/My File.txt', it's there", YES),
+            ("a(1).txt", "Read `a(1).txt`", YES),
+            ("a(1).txt", "Read a(1).txt", YES),
+            ("a(1).txt", "Read (a(1).txt)", YES),
+            ("/дом/отчёт.txt", "Читайте «/дом/отчёт.txt»", YES),
+            ("/σπίτι/α.txt", "Δες /σπίτι/α.txt;", YES),
+            ("/بيت/ا.txt", "اقرأ /بيت/ا.txt؟", YES),
+            ("/בית/א.txt", "קראו /בית/א.txt", YES),
+            ("/घर/क.txt", "पढ़ें /घर/क.txt।", YES),
+            ("/家/文 件.txt", "打开 「/家/文 件.txt」。", YES),
+            ("/บ้าน/ก.txt", "อ่าน /บ้าน/ก.txt นะ", YES),
+            ("/srv/caf\u{e9}", "/srv/cafe\u{301}", YES),
+            ("/srv/a", "/srv/a.txt", NO),
+            ("a.txt", "/srv/a.txt", NO),
+            ("File.txt", "Read \"My File.txt\"", NO),
+            ("My", "Read \"My File.txt\"", NO),
+            ("/srv/A.txt", "/srv/a.txt", NO),
+            ("/srv/a", "/srv/\"a\"", NO),
+            ("/srv/a", "/srv/a\u{200b}", NO),
+            ("/etc/passwd", "/srv/../etc/passwd", NO),
+            ("a", "~/a ~a C:\\a %61", NO),
+            ("/srv/../etc", "/srv/../etc", UNDECIDED),
+            ("~/a", "~/a", UNDECIDED),
+            ("C:\\a", "C:\\a", UNDECIDED),
+            ("/srv/%61", "/srv/%61", UNDECIDED),
+            ("/srv/a.", "/srv/a.", UNDECIDED),
+            ("\"/srv/a\"", "\"/srv/a\"", UNDECIDED),
+            ("/srv/a\u{202e}", "/srv/a", UNDECIDED),
+            (" /srv/a", "/srv/a", UNDECIDED),
+            ("", "/srv/a", UNDECIDED),
+            (".", ".", UNDECIDED),
+        ],
+    );
+}
+
+#[test]
+fn word_matches_whole_words_in_order() {
+    check(
+        TokenKind::Word,
+        &[
+            ("Anna Meier", "Ask ANNA\n meier, please", YES),
+            ("anna", "Anna's book", YES),
+            ("Anna's book", "Take Anna\u{2019}s book", YES),
+            ("O'Neil", "Ask O\u{2019}Neil", YES),
+            ("Straße", "die STRASSE", YES),
+            ("Dr. Meier", "To Dr. Meier.", YES),
+            ("e-mail", "the E-Mail", YES),
+            ("Ana", "@Ana (ana) -ana", YES),
+            ("Анна Петрова", "Спросите Анна  ПЕТРОВА!", YES),
+            ("Σοφός", "Ο ΣΟΦΌΣ είπε", YES),
+            ("محمد علي", "اسأل محمد علي، الآن", YES),
+            ("דוד לוי", "שאלו דוד לוי.", YES),
+            ("राम कुमार", "राम कुमार।", YES),
+            ("东京", "去「东京」。", YES),
+            ("สมชาย", "ถาม สมชาย นะ", YES),
+            ("东京", "去东京吧", NO),
+            ("สมชาย", "ถามสมชาย", NO),
+            ("राम", "रामा", NO),
+            ("क", "कि", UNDECIDED),
+            ("कम", "कमि", NO),
+            ("ann", "Anna", NO),
+            ("anna", "anna-lena hanna anna_b annas", NO),
+            ("example", "ana@example.com http://x.example/", NO),
+            ("doe", "john.doe doe@x doe/a doe:b", NO),
+            ("anna meier", "anna b meier, meier anna", NO),
+            ("anna meier", "anna, meier", NO),
+            ("anna", "\u{430}nna ann\u{430}", NO),
+            ("anna", "anna\u{301} anna\u{332}", NO),
+            ("anna", "anna\u{200b} \u{202e}anna an\u{ad}na", NO),
+            ("anna meier", "anna \u{200b}meier anna\u{200b} meier", NO),
+            ("anna meier", "anna\u{200b}meier", NO),
+            ("an\u{200d}na", "anna", UNDECIDED),
+            ("anna\nmeier", "anna meier", UNDECIDED),
+            ("a", "a", UNDECIDED),
+            ("李", "李", UNDECIDED),
+            ("!?", "!?", UNDECIDED),
+            (" anna", "anna", UNDECIDED),
+        ],
+    );
+}
