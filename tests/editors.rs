@@ -344,7 +344,7 @@ fn sample(shape: &Shape) -> String {
         Shape::Word(words) => format!("\"{}\"", words[0].0),
         Shape::List(item) | Shape::NonEmptyList(item) => format!("[{}]", sample(item)),
         Shape::OneOrMany(item) => sample(item),
-        Shape::Record(_) => "{}".to_owned(),
+        Shape::Record(_) | Shape::Map(_) => "{}".to_owned(),
         Shape::Either(shapes) => sample(&shapes[0]),
     }
 }

@@ -27,6 +27,7 @@ fn describe(shape: &Shape, named: &mut Vec<&'static RecordShape>) -> String {
             format!("one of {}", listed.join("; "))
         }
         Shape::List(item) | Shape::NonEmptyList(item) => format!("a list of: {}", describe(item, named)),
+        Shape::Map(value) => format!("a mapping of names to: {}", describe(value, named)),
         Shape::OneOrMany(item) => format!("{}; or a list of these", describe(item, named)),
         Shape::Record(record) => {
             if !named.iter().any(|known| known.name == record.name) {

@@ -10,6 +10,7 @@ mod boundary;
 mod currency;
 mod email;
 mod iban;
+mod link;
 mod number;
 mod number_reading;
 mod path;
@@ -17,7 +18,7 @@ mod text_folding;
 mod token_error;
 mod token_format;
 mod token_index;
-mod url;
+
 mod word;
 
 pub use amount::MoneyAmount;

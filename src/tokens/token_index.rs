@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::boundary::is_hidden;
 use super::number::NumberToken;
 use super::token_format::{TokenFormat, TokenKind};
-use super::{Token, TokenError, path, url, word};
+use super::{Token, TokenError, link, path, word};
 use crate::json::{Number, Value};
 use crate::unicode;
 use crate::work_limit;
@@ -103,7 +103,7 @@ impl TokenIndex {
     fn parse_subject(&self, text: &str) -> Result<Token, TokenError> {
         match self.format.kind() {
             TokenKind::Path => path::check_subject(text)?,
-            TokenKind::Url | TokenKind::Host => url::check_subject(text)?,
+            TokenKind::Url | TokenKind::Host => link::check_subject(text)?,
             _ => {}
         }
         if self.format.kind() == TokenKind::Path {
