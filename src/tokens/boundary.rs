@@ -1,4 +1,4 @@
-//! What stands beside a token: the characters before and after it decide whether it is one.
+//! Boundaries of tokens: which characters may be beside one.
 
 use smallvec::SmallVec;
 

@@ -2,7 +2,7 @@
 
 use super::Token;
 use super::boundary::{ascii_look, char_before, chars_at, is_hidden, run_end, run_start};
-use super::url::dns_name;
+use super::link::dns_name;
 use crate::unicode::is_word_char;
 
 /// Returns the addresses of a composed text. The local part is compared without ASCII letter case, the domain in IDNA A-label form.

@@ -10,6 +10,7 @@ mod boundary;
 mod currency;
 mod email;
 mod iban;
+mod link;
 mod number;
 mod number_reading;
 mod path;
@@ -18,7 +19,7 @@ mod token_error;
 mod token_format;
 mod token_kind;
 mod token_index;
-mod url;
+
 mod word;
 
 pub use amount::MoneyAmount;

@@ -3,7 +3,7 @@
 use super::amount::{self, MoneyAmount};
 use super::number::NumberToken;
 use super::token_kind::{DecimalMark, TokenKind};
-use super::{Token, TokenError, email, iban, number, path, url, word};
+use super::{Token, TokenError, email, iban, link, number, path, word};
 use crate::unicode;
 use crate::work_limit;
 
@@ -73,8 +73,8 @@ impl TokenFormat {
     pub(super) fn scan(&self, text: &str) -> Vec<Token> {
         match self.kind {
             TokenKind::Email => email::find(text),
-            TokenKind::Url => url::find_urls(text),
-            TokenKind::Host => url::find_hosts(text),
+            TokenKind::Url => link::find_urls(text),
+            TokenKind::Host => link::find_hosts(text),
             TokenKind::Iban => iban::find(text),
             TokenKind::Path => path::find(text),
             TokenKind::Number | TokenKind::Word => Vec::new(),

@@ -6,7 +6,7 @@ use super::boundary::is_hidden;
 use super::number::NumberToken;
 use super::token_format::{TokenFormat, check_length};
 use super::token_kind::TokenKind;
-use super::{Token, TokenError, path, url, word};
+use super::{Token, TokenError, link, path, word};
 use crate::json::{Number, Value};
 use crate::unicode;
 
@@ -131,7 +131,7 @@ impl TokenIndex {
     fn parse_subject(&self, text: &str) -> Result<Token, TokenError> {
         match self.format.kind() {
             TokenKind::Path => path::check_subject(text)?,
-            TokenKind::Url | TokenKind::Host => url::check_subject(text)?,
+            TokenKind::Url | TokenKind::Host => link::check_subject(text)?,
             _ => {}
         }
         if self.format.kind() == TokenKind::Path {
