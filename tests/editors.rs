@@ -113,6 +113,11 @@ const KIND_BY_KIND: &[(&str, &str, &str)] = &[
         "deny: { message: No, code: never }",
         "deny:\n      message: 7 # ✗ Expected \"string\"\n      cod: never # ✗ Property cod is not allowed",
     ),
+    (
+        "require",
+        "require: { values: [context.tenant], code: no_tenant }",
+        "require:\n      values: [] # ✗ too few items\n      mesage: No # ✗ Property mesage is not allowed",
+    ),
     ("allow", "allow: {}", "allow: { all: true } # ✗ Property all is not allowed"),
     ("halt", "halt: { message: Stop }", "halt: now # ✗ Expected \"halt\""),
     (

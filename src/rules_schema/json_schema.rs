@@ -10,14 +10,22 @@ pub struct KeyConstraint {
     pub record: &'static str,
     /// Exactly one of these keys is present.
     pub one_of: Vec<&'static str>,
-    /// If the first key of a pair is present, the second is, too.
-    pub together: Vec<(&'static str, &'static str)>,
+    /// At least one of these keys is present.
+    pub any_of: Vec<&'static str>,
+    /// If the first key of a pair is present, one of the others is, too.
+    pub together: Vec<(&'static str, Vec<&'static str>)>,
 }
 
 impl KeyConstraint {
     /// Adds it in a form in which editors offer every key, report the missing one, and highlight the surplus key.
     fn add_to(&self, schema: &mut Map) {
         let of = self.record.replace('_', " ");
+        if !self.any_of.is_empty() {
+            let none = format!("{of} needs one of the keys {}", self.any_of.join(", "));
+            let choices = self.any_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
+            schema.insert("anyOf".into(), choices.collect());
+            return;
+        }
         let none = format!("a {of} has exactly one of the keys {}", self.one_of.join(", "));
         let choices = self.one_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
         schema.insert("anyOf".into(), choices.collect());
@@ -34,8 +42,20 @@ impl KeyConstraint {
             }
         }
         schema.insert("allOf".into(), alone.into());
-        let needs = self.together.iter().map(|(key, needed)| ((*key).to_owned(), json!([needed])));
-        schema.insert("dependentRequired".into(), Value::Object(needs.collect()));
+        let single = self.together.iter().filter(|(_, needed)| needed.len() == 1);
+        let single = single.map(|(key, needed)| ((*key).to_owned(), json!(needed)));
+        schema.insert("dependentRequired".into(), Value::Object(single.collect()));
+        let several = self.together.iter().filter(|(_, needed)| needed.len() > 1);
+        let several: Map = several
+            .map(|(key, needed)| {
+                let message = format!("`{key}` needs one of the keys {}", needed.join(", "));
+                let choices = needed.iter().map(|key| json!({ "required": [key], "errorMessage": message }));
+                ((*key).to_owned(), json!({ "anyOf": choices.collect::<Vec<_>>() }))
+            })
+            .collect();
+        if !several.is_empty() {
+            schema.insert("dependentSchemas".into(), Value::Object(several));
+        }
     }
 }
 
@@ -145,7 +165,7 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
         Shape::OneOrMany(item) => {
             let one = describe(item, definitions);
             let many = json!({ "type": "array", "minItems": 1, "items": one });
-            json!({ "anyOf": [undescribed(one), many] })
+            json!({ "anyOf": choices(one).chain([many]).collect::<Vec<_>>() })
         }
         Shape::Record(record) => {
             define(record, definitions);
@@ -155,10 +175,19 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
             json!({ "type": "object", "additionalProperties": describe(value, definitions) })
         }
         Shape::Either(shapes) => {
-            let choices = shapes.iter().map(|shape| undescribed(describe(shape, definitions)));
-            json!({ "anyOf": choices.collect::<Vec<_>>() })
+            let all = shapes.iter().flat_map(|shape| choices(describe(shape, definitions)));
+            json!({ "anyOf": all.collect::<Vec<_>>() })
         }
     }
+}
+
+/// The choices of a schema: editors show the description of a key only for direct choices.
+fn choices(schema: Value) -> impl Iterator<Item = Value> {
+    let all = match schema.get("anyOf") {
+        Some(Value::Array(choices)) => choices.clone(),
+        _ => vec![schema],
+    };
+    all.into_iter().map(undescribed)
 }
 
 /// A choice without its own description, which would hide that of the key.

@@ -363,7 +363,7 @@ impl<'a> Compiler<'a> {
             }
             None => format!("available variables: {}", quote_all(&known)),
         };
-        self.error(position, format!("unknown name `{name}`")).with_help(help).as_unknown_name()
+        self.error(position, format!("unknown name `{name}`")).with_help(help).for_unknown_name()
     }
 
     fn compile_chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {

@@ -71,7 +71,7 @@ impl ScriptCompileError {
         self
     }
 
-    fn as_unknown_name(mut self) -> Self {
+    fn for_unknown_name(mut self) -> Self {
         self.is_unknown_name = true;
         self
     }

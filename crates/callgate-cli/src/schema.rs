@@ -56,18 +56,26 @@ fn rules_schema() -> callgate::json::Value {
     let policy = KeyConstraint {
         record: "policy",
         one_of: KINDS.iter().map(|kind| kind.name).collect(),
-        together: needing_a_matcher.map(|kind| (kind.name, "match")).collect(),
+        any_of: Vec::new(),
+        together: needing_a_matcher.map(|kind| (kind.name, vec!["match"])).collect(),
     };
-    json_schema(rules_record(), "Callgate rules file", &[policy, condition()])
+    let rules = KeyConstraint {
+        record: rules_record().name,
+        one_of: Vec::new(),
+        any_of: vec!["policies", "groups", "data", "let", "functions"],
+        together: Vec::new(),
+    };
+    json_schema(rules_record(), "Callgate rules file", &[rules, policy, condition(), operand()])
 }
 
 fn tests_schema() -> callgate::json::Value {
     let step = KeyConstraint {
         record: "step",
         one_of: vec!["tool", "wait", "round", "approve", "deny", "edit", "answer", "cancel", "resume"],
+        any_of: Vec::new(),
         together: Vec::new(),
     };
-    json_schema(test_file_record(), "Callgate policy tests", &[step, condition()])
+    json_schema(test_file_record(), "Callgate policy tests", &[step, condition(), operand()])
 }
 
 fn condition() -> KeyConstraint {
@@ -75,7 +83,18 @@ fn condition() -> KeyConstraint {
     KeyConstraint {
         record: CONDITION_RECORD.name,
         one_of: CONDITION_FORMS.to_vec(),
-        together: tests.map(|field| (field.name, "path")).collect(),
+        any_of: Vec::new(),
+        together: tests.map(|field| (field.name, vec!["path", "expr"])).collect(),
+    }
+}
+
+/// An operand that is read on each call has a path or an expression.
+fn operand() -> KeyConstraint {
+    KeyConstraint {
+        record: "path_operand",
+        one_of: vec!["path", "expr"],
+        any_of: Vec::new(),
+        together: Vec::new(),
     }
 }
 

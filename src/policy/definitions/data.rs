@@ -187,7 +187,7 @@ impl CsvTable {
                 None => continue,
             };
             let members = self.header.iter().cloned().zip(row.iter().cloned());
-            let row = members.map(|(name, value)| (name.into(), value)).collect();
+            let row = members.collect();
             if rows.insert(key.as_str().into(), Value::Object(row)).is_some() {
                 return Err(format!("two rows have the key `{}`", key.escape_debug()));
             }

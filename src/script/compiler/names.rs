@@ -101,7 +101,7 @@ impl Compiler<'_> {
             None if known.is_empty() => "define it under `data:`".to_owned(),
             None => format!("the constants are {}", quote_all(&known)),
         };
-        self.error(position, format!("unknown constant `data.{name}`")).with_help(help).as_unknown_name()
+        self.error(position, format!("unknown constant `data.{name}`")).with_help(help).for_unknown_name()
     }
 
     /// Compiles `wanted in container` by hash. Returns `None` unless the container is a long list of `data`.
@@ -186,6 +186,6 @@ impl Compiler<'_> {
             Some(meant) => format!("did you mean `@{meant}`?"),
             None => "define it under `groups:`".to_owned(),
         };
-        self.error(position, format!("unknown group `@{name}`")).with_help(help).as_unknown_name()
+        self.error(position, format!("unknown group `@{name}`")).with_help(help).for_unknown_name()
     }
 }
