@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use callgate::json::json;
+use callgate::json::{Value, json};
 use callgate::policy::{self, LoadedBundle, find_widenings};
 use callgate::{Engine, load_layer, load_text};
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::fixtures::{Tool, call, kind_and_code, noon, run};
@@ -25,7 +26,7 @@ fn directory(files: &[(&str, &str)]) -> (TempDir, Vec<PathBuf>) {
 }
 
 /// The code of the outcome of one call.
-fn code(built: LoadedBundle, tool: &str, input: callgate::json::Value) -> String {
+fn code(built: LoadedBundle, tool: &str, input: Value) -> String {
     let problems = messages(&built);
     let policies = built.policies.unwrap_or_else(|| panic!("{problems:?}"));
     let clock = noon();
@@ -91,6 +92,12 @@ fn constants_are_read_from_files() {
         ("blocked.csv", "iban,why\nDE01,fraud\n\"DE,02\",\"a \"\"b\"\"\"\n"),
         ("rates.csv", "code,rate,open\nA,0.1,true\nB,0.10000000000000000001,true\nC,5,false\n"),
         ("names.json", "{\"list\": [\"ana\", \"bob\"]}"),
+        // Beside the rules, and not rules.
+        ("limits.yaml", "pay: 5\n"),
+        (
+            "more.yaml",
+            "data:\n  limits: { file: limits.yaml }\npolicies:\n  - { id: limit, match: { tool: limit, where: input.n > data.limits.pay }, deny: { code: limit } }\n",
+        ),
     ]);
     for (tool, input, wanted) in [
         ("pay", json!({"iban": "DE01"}), "blocked"),
@@ -102,6 +109,8 @@ fn constants_are_read_from_files() {
         ("rate", json!({"code": "D"}), "undecided"),
         ("name", json!({"name": "bob"}), "name"),
         ("name", json!({"name": "eve"}), "unmatched"),
+        ("limit", json!({"n": 6}), "limit"),
+        ("limit", json!({"n": 5}), "unmatched"),
     ] {
         assert_eq!(code(policy::build(&paths), tool, input.clone()), wanted, "{tool} {input}");
     }
@@ -208,4 +217,64 @@ fn the_deepest_named_values_are_evaluated_in_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     let found = thread.spawn(move || code(built, "t", json!({"n": 1}))).unwrap().join().unwrap();
     assert_eq!(found, "deep");
+}
+
+/// Rules with named values, and the same rules with each name replaced by its definition.
+const NAMED: &str = "
+groups: { paying: [pay, \"send_*\"] }
+data: { factor: 2 }
+functions: \"fn twice(x) { x * data.factor }\"
+let:
+  total: input.a + twice(input.b)
+  large: total > input.c
+  has_a: { path: $.input.a, exists: true }
+  equal: { path: $.input.a, eq: { expr: input.b } }
+  both: [has_a, large]
+";
+const INLINED: &str = "
+policies:
+  - { id: deny, match: { tool: [pay, \"send_*\"], where: input.a + input.b * 2 > input.c }, deny: { code: large } }
+  - { id: test, match: { tool: [pay, \"send_*\"], where: { not: { path: $.input.a, eq: { path: $.input.b } } } }, deny: { code: test } }
+  - { id: both, match: { tool: ask, where: { all: [{ path: $.input.a, exists: true }, { expr: input.a + input.b * 2 > input.c }] } }, approval: {} }
+  - { id: allow, match: { tool: get, where: input.a + input.b * 2 <= (input.c ?? 3) }, allow: {} }
+";
+const WITH_NAMES: &str = "
+policies:
+  - { id: deny, match: { tool: \"@paying\", where: large }, deny: { code: large } }
+  - { id: test, match: { tool: \"@paying\", where: { not: equal } }, deny: { code: test } }
+  - { id: both, match: { tool: ask, where: both }, approval: {} }
+  - { id: allow, match: { tool: get, where: { expr: total, lte: { expr: input.c ?? 3 } } }, allow: {} }
+";
+
+fn odd_value() -> impl Strategy<Value = Option<Value>> {
+    prop_oneof![
+        4 => (-3i64..9).prop_map(|number| Some(json!(number))),
+        1 => Just(None),
+        1 => prop_oneof![Just(json!(null)), Just(json!("4")), Just(json!(true)), Just(json!([1])), Just(json!({}))]
+            .prop_map(Some),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    /// A name stands for its definition, whatever the call: outcomes are the same, and so are the policies that take part.
+    #[test]
+    fn names_stand_for_their_definitions(
+        values in proptest::array::uniform3(odd_value()),
+        tool in prop_oneof![Just("pay"), Just("send_x"), Just("ask"), Just("get"), Just("other")],
+    ) {
+        let members = ["a", "b", "c"].into_iter().zip(values);
+        let input: Value = members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let outcome = |rules: &str| {
+            let clock = noon();
+            let rules = format!("defaults: {{ unmatched: deny }}\n{rules}");
+            let engine = Engine::builder(load_text(&rules).unwrap()).clock(clock.clone()).build();
+            let outcomes = run(&clock, &mut engine.session(), &Tool::counting(&clock), &[call(tool, input.clone())]);
+            let took_part: Vec<_> =
+                outcomes[0].policies.iter().map(|policy| (policy.id.clone(), policy.undecided)).collect();
+            (outcomes[0].outcome, outcomes[0].reason.code.clone(), took_part)
+        };
+        prop_assert_eq!(outcome(&format!("{NAMED}{WITH_NAMES}")), outcome(INLINED), "{} {}", tool, input);
+    }
 }

@@ -153,7 +153,8 @@ fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
 }
 
 fn build_with(loaded: LoadedSources, inherited: &Names) -> LoadedBundle {
-    let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
+    let LoadedSources { mut sources, mut files, mut diagnostics, .. } = loaded;
+    definitions::exclude_data_files(&mut files, &sources);
     let mut bundle =
         regex_compiler::with_budget(|| compile(&files, inherited, &mut sources, &mut diagnostics));
     diagnostics.sort();

@@ -22,6 +22,8 @@ pub(super) struct ProgramDependencies {
     arguments: ArgumentNames,
     /// The definitions that it names.
     pub(super) definitions: BTreeSet<DefinitionName>,
+    /// Whether it reads a named value that is computed, directly or through others: a memo must hold the result.
+    pub(super) needs_memo: bool,
 }
 
 impl ProgramDependencies {
@@ -43,6 +45,7 @@ impl ProgramDependencies {
         self.input.extend_from_slice(&other.input);
         self.members.extend(other.members.iter().cloned());
         self.arguments.merge(&other.arguments);
+        self.needs_memo |= other.needs_memo;
     }
 
     /// Records a read of a member of the call document, at the path of these keys.

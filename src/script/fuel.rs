@@ -35,6 +35,31 @@ const STEP_UNITS: u64 = 3;
 const SCANNED_PER_UNIT: u64 = 8;
 const SCANNED_PER_STEP: u64 = 256;
 
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The nesting depth of all evaluations that run on this thread, one inside the other.
+pub(super) fn evaluation_depth() -> usize {
+    DEPTH.get()
+}
+
+/// Counts a level of nesting while it exists.
+pub(super) struct DepthGuard;
+
+impl DepthGuard {
+    pub(super) fn enter() -> Self {
+        DEPTH.set(DEPTH.get().saturating_add(1));
+        Self
+    }
+}
+
+impl Drop for DepthGuard {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}
+
 /// The work that an evaluation has spent.
 #[derive(Debug)]
 pub(super) struct Fuel {

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::assignment::{ResolvedStep, apply_at, assign, mutate, read_element, read_property};
 use super::error_object::{SCRIPT_ERROR, error_object, to_error_object};
-use super::fuel::{EvalError, Fuel, ScriptLimits};
+use super::fuel::{DepthGuard, EvalError, Fuel, ScriptLimits};
 use super::function_table::{EffectKind, MutatingFunction};
 use super::named_value::NamedValue;
 use super::operators::{OperatorFn, negate, not};
@@ -128,6 +128,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             return Err(ControlFlow::LimitExceeded(message, node.position));
         }
         self.depth += 1;
+        let _guard = DepthGuard::enter();
         let result = self.evaluate_code(node);
         self.depth -= 1;
         result

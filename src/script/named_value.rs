@@ -1,13 +1,14 @@
 //! Named values of a bundle (`let`): definition + call → [`NamedResult`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
-use super::fuel::EvalError;
+use super::fuel::{EvalError, evaluation_depth};
 use super::value::ScriptValue;
-use crate::call::{CallView, ContextReads, NamedResult, Root};
+use crate::call::{CallView, ContextReads, LetMemo, NamedResult, Root};
 use crate::path::ArgumentNames;
 
 /// The definition of a named value that is computed.
@@ -25,8 +26,8 @@ pub(super) trait NamedPath: NamedBody {
 /// How a named value is evaluated.
 #[derive(Debug)]
 pub(super) enum NamedDefinition {
-    /// It reads a member of the call or of another value: reading it again costs less than a copy.
-    Path(Box<dyn NamedPath>),
+    /// It reads a member of the call or of another value, with this number of links: reading it again costs less than a copy.
+    Path(Box<dyn NamedPath>, usize),
     /// It is computed, at most once for each state of a call.
     Computed(Box<dyn NamedBody>),
 }
@@ -40,7 +41,12 @@ pub struct NamedValue {
     pub(super) definition: NamedDefinition,
     pub(super) dependencies: ProgramDependencies,
     is_condition: bool,
+    /// The computed values that it reads, directly or through others, each after those that it reads itself.
+    prerequisites: Vec<Arc<Self>>,
 }
+
+/// How deep evaluations may nest before the values that a value reads are evaluated one after the other instead.
+const MAX_LAZY_DEPTH: usize = 48;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
@@ -54,7 +60,24 @@ impl NamedValue {
 
     pub(super) fn new(name: &str, definition: NamedDefinition, dependencies: ProgramDependencies) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { name: name.to_owned(), id, definition, dependencies, is_condition: false }
+        let prerequisites = Vec::new();
+        Self { name: name.to_owned(), id, definition, dependencies, is_condition: false, prerequisites }
+    }
+
+    /// Sets the values that it names.
+    #[must_use]
+    pub(super) fn with_named<'v>(mut self, named: impl IntoIterator<Item = &'v Arc<Self>>) -> Self {
+        let mut known = HashSet::new();
+        for value in named {
+            let computed =
+                Some(value).filter(|value| matches!(value.definition, NamedDefinition::Computed(_)));
+            for value in value.prerequisites.iter().chain(computed) {
+                if known.insert(value.id) {
+                    self.prerequisites.push(Arc::clone(value));
+                }
+            }
+        }
+        self
     }
 
     /// The name.
@@ -79,14 +102,31 @@ impl NamedValue {
 
     /// Evaluates it for a call, unless the call's memo holds the result.
     pub fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
-        let evaluate = || match &self.definition {
-            NamedDefinition::Path(path) => path.evaluate(view),
-            NamedDefinition::Computed(body) => body.evaluate(view),
-        };
-        match view.lets {
-            Some(memo) => memo.get_or_evaluate(self.id, evaluate).clone(),
-            None => evaluate(),
+        let own_memo = LetMemo::default();
+        let memo = view.lets.unwrap_or(&own_memo);
+        let view = CallView { lets: Some(memo), ..*view };
+        match &self.definition {
+            NamedDefinition::Path(path, _) => path.evaluate(&view),
+            NamedDefinition::Computed(body) => self.evaluate_once(&**body, memo, &view).clone(),
         }
+    }
+
+    /// Evaluates the definition, unless the memo holds the result. In a deep evaluation the values that it reads come first, so that a
+    /// long row of them does not exhaust the stack.
+    pub(super) fn evaluate_once<'m>(
+        &self,
+        body: &dyn NamedBody,
+        memo: &'m LetMemo,
+        view: &CallView<'_>,
+    ) -> &'m NamedResult {
+        if evaluation_depth() > MAX_LAZY_DEPTH {
+            for value in &self.prerequisites {
+                if let NamedDefinition::Computed(body) = &value.definition {
+                    memo.get_or_evaluate(value.id, || body.evaluate(view));
+                }
+            }
+        }
+        memo.get_or_evaluate(self.id, || body.evaluate(view))
     }
 }
 

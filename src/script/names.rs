@@ -55,7 +55,15 @@ impl Names {
 
     /// Adds a named value, or the name of one whose definition has an error.
     pub fn add_let(&mut self, name: &str, value: Option<NamedValue>) {
-        self.lets.insert(name.to_owned(), value.map(Arc::new));
+        let value = value.map(|value| {
+            let named = value.definitions().clone();
+            let known = named.iter().filter_map(|name| match name {
+                DefinitionName::Let(name) => self.lets.get(name)?.as_ref(),
+                _ => None,
+            });
+            Arc::new(value.with_named(known))
+        });
+        self.lets.insert(name.to_owned(), value);
     }
 
     /// Adds the digest of a definition's content.

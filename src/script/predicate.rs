@@ -125,9 +125,9 @@ impl Expression {
     /// Makes the expression a named value.
     pub fn into_named(self, name: &str) -> NamedValue {
         let dependencies = self.dependencies.clone();
-        let definition = match is_path(&self.program.main.code) {
-            true => NamedDefinition::Path(Box::new(self)),
-            false => NamedDefinition::Computed(Box::new(self)),
+        let definition = match path_length(&self.program.main.code).filter(|length| *length <= MAX_PATH) {
+            Some(length) => NamedDefinition::Path(Box::new(self), length),
+            None => NamedDefinition::Computed(Box::new(self)),
         };
         NamedValue::new(name, definition, dependencies)
     }
@@ -185,7 +185,7 @@ impl Expression {
     /// # Errors
     /// As [`value`](Self::value).
     pub fn resolve<'a>(&'a self, view: &CallView<'a>) -> Result<ExpressionValue<'a>, ExpressionError> {
-        if view.lets.is_none() && !self.dependencies.definitions.is_empty() {
+        if view.lets.is_none() && self.dependencies.needs_memo {
             return self.value(view).map(ExpressionValue::Owned);
         }
         let result = catch_panic(|| {
@@ -250,15 +250,25 @@ fn flatten<T>(result: Result<Result<T, EvalError>, String>) -> Result<T, Express
     }
 }
 
-/// Whether code only reads a member of the call, of a named value or of the constants.
-fn is_path(node: &CodeNode) -> bool {
-    match &node.code {
-        Code::Member(_) | Code::Data(..) | Code::String(_) | Code::Number(_) => true,
-        Code::Named(value) => matches!(value.definition, NamedDefinition::Path(_)),
-        Code::Property(container, _) => is_path(container),
-        Code::Index(operands) => operands.iter().all(is_path),
-        _ => false,
-    }
+/// The longest path that is read again for each use of its name.
+const MAX_PATH: usize = 32;
+
+/// The number of links, if code only reads a member of the call, of a named value or of the constants.
+fn path_length(node: &CodeNode) -> Option<usize> {
+    let length = match &node.code {
+        Code::Member(_) | Code::Data(..) | Code::String(_) | Code::Number(_) => 0,
+        Code::Named(value) => match value.definition {
+            NamedDefinition::Path(_, length) => length,
+            NamedDefinition::Computed(_) => return None,
+        },
+        Code::Property(container, _) => path_length(container)?,
+        Code::Index(operands) => {
+            let [container, index] = &**operands;
+            path_length(container)? + path_length(index)?
+        }
+        _ => return None,
+    };
+    Some(length + 1)
 }
 
 impl NamedBody for Expression {
@@ -359,12 +369,10 @@ impl<'a> World<'a> for CallHost<'a> {
     fn read_named(&self, value: &'a NamedValue) -> Result<ScriptValue<'a>, EvalError> {
         let name = value.name();
         let result = match (&value.definition, self.0.lets) {
-            (NamedDefinition::Path(path), _) => {
+            (NamedDefinition::Path(path, _), _) => {
                 return path.read(&self.0).map_err(|error| error.in_named(name));
             }
-            (NamedDefinition::Computed(body), Some(memo)) => {
-                memo.get_or_evaluate(value.id, || body.evaluate(&self.0))
-            }
+            (NamedDefinition::Computed(body), Some(memo)) => value.evaluate_once(&**body, memo, &self.0),
             (NamedDefinition::Computed(_), None) => {
                 return Err(format!("`{name}` is read outside an evaluation").into());
             }

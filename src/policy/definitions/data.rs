@@ -1,11 +1,14 @@
 //! `data`: constants in the rules, or in a JSON, YAML or CSV file beside them.
 
+use std::collections::HashSet;
+use std::path::Path;
+
 use super::{DefinitionReader, shapes};
-use crate::diagnostic::{Diagnostic, INVALID_DATA, SourceId};
+use crate::diagnostic::{Diagnostic, INVALID_DATA, SourceId, SourceMap};
 use crate::json::{self, Map, Value};
 use crate::rules_schema::PolicyReader;
 use crate::script::{DataSet, DefinitionName, Names};
-use crate::source::{self, MappingEntry, YamlNode};
+use crate::source::{self, LoadedFile, MappingEntry, YamlNode};
 
 /// The maximum number of values in the constants of a bundle.
 const MAX_VALUES: usize = 1_000_000;
@@ -34,6 +37,29 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
         constants.insert(name.into(), value);
     }
     names.set_data(DataSet::new(constants));
+}
+
+/// Removes files that other files read as constants: a YAML file beside the rules is found like a rules file.
+pub(in crate::policy) fn exclude_data_files(files: &mut Vec<LoadedFile>, sources: &SourceMap) {
+    let mut data_files = HashSet::new();
+    for file in files.iter() {
+        let Some(directory) = sources.get(file.source).and_then(|source| Path::new(source.name()).parent())
+        else {
+            continue;
+        };
+        let sections = [
+            file.root.get("defaults").and_then(|defaults| defaults.get(shapes::DATA.name)),
+            file.root.get(shapes::DATA.name),
+        ];
+        let constants = sections.into_iter().flatten().filter_map(YamlNode::entries).flatten();
+        let names = constants.filter_map(|constant| constant.value.get("file")?.as_str());
+        data_files.extend(names.map(|name| directory.join(name)));
+    }
+    if !data_files.is_empty() {
+        files.retain(|file| {
+            sources.get(file.source).is_none_or(|source| !data_files.contains(Path::new(source.name())))
+        });
+    }
 }
 
 fn count_values(value: &Value) -> usize {

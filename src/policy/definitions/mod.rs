@@ -17,6 +17,8 @@ use crate::source::LoadedFile;
 
 pub(super) use shapes::{DATA, FUNCTIONS, GROUPS, LETS};
 
+pub(super) use data::exclude_data_files;
+
 /// Bundle-wide definitions, and the files that they were read from.
 pub(super) struct Definitions {
     pub(super) names: Arc<Names>,

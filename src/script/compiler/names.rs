@@ -8,6 +8,7 @@ use crate::json::Value;
 use crate::script::ScriptCompileError;
 use crate::script::data_set::DataSet;
 use crate::script::definition_name::DefinitionName;
+use crate::script::named_value::NamedDefinition;
 use crate::script::parser::{ChainLink, split_chain};
 use crate::script::program::{Code, CodeNode};
 
@@ -29,6 +30,7 @@ impl Compiler<'_> {
         match self.names.find_let(name) {
             Some(Some(value)) => {
                 self.dependencies.add_reads_of(&value.dependencies);
+                self.dependencies.needs_memo |= matches!(value.definition, NamedDefinition::Computed(_));
                 Ok(Some(Code::Named(value.clone())))
             }
             // The error of its definition has been reported.
