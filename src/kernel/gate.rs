@@ -262,11 +262,13 @@ impl GateResult {
         self.tighten(Effect::Deny, Some(DecisionCause::Policy(reference, Some(why))));
     }
 
-    /// Of two equally strict causes a decided one is kept before an undecided one, and then the first.
+    /// Of two equally strict causes a decided one is kept before an undecided one, and then the first. A limit is no clearer than an
+    /// undecided cause: it counts as used up, too, if it is unknown how much was used.
     fn tighten(&mut self, effect: Effect, cause: Option<DecisionCause>) {
         let is_undecided =
             |cause: &Option<DecisionCause>| cause.as_ref().is_some_and(DecisionCause::is_undecided);
-        let is_clearer = effect == self.effect && is_undecided(&self.cause) && !is_undecided(&cause);
+        let is_clear = !is_undecided(&cause) && !matches!(cause, Some(DecisionCause::UsedUp(_)));
+        let is_clearer = effect == self.effect && is_undecided(&self.cause) && is_clear;
         if effect > self.effect || is_clearer {
             self.effect = effect;
             self.cause = cause;

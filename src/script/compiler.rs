@@ -201,7 +201,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Whether a slot is the script's `input`.
-    fn is_input(&self, slot: usize) -> bool {
+    pub(super) fn is_input(&self, slot: usize) -> bool {
         self.is_script() && slot == 0 && self.scope.first().is_some_and(|name| name.name == "input")
     }
 

@@ -16,6 +16,8 @@ pub struct DataSet {
     constants: Map,
     /// The indexes of lists, by the keys that lead to them.
     indexes: HashMap<Vec<String>, Arc<MemberIndex>>,
+    /// The names whose definition has an error, which has been reported.
+    invalid: HashSet<String>,
 }
 
 /// The elements of a list of strings or of numbers.
@@ -35,7 +37,18 @@ impl DataSet {
             index_lists(value, &mut keys, &mut indexes);
             keys.pop();
         }
-        Self { constants, indexes }
+        Self { constants, indexes, invalid: HashSet::new() }
+    }
+
+    /// Adds names whose definition has an error: uses of them are not reported, too.
+    #[must_use]
+    pub fn with_invalid(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.invalid.extend(names);
+        self
+    }
+
+    pub(super) fn is_invalid(&self, name: &str) -> bool {
+        self.invalid.contains(name)
     }
 
     /// All constants.

@@ -21,6 +21,9 @@ pub trait NamedBody: std::fmt::Debug + Send + Sync {
 pub(super) trait NamedPath: NamedBody {
     /// Reads the value, without a copy of what the call holds.
     fn read<'r>(&'r self, view: &CallView<'r>) -> Result<ScriptValue<'r>, EvalError>;
+
+    /// Whether the path begins at the arguments.
+    fn begins_at_arguments(&self) -> bool;
 }
 
 /// How a named value is evaluated.
@@ -88,6 +91,14 @@ impl NamedValue {
     /// Whether it is a condition, which keeps its truth where a policy names it.
     pub fn is_condition(&self) -> bool {
         self.is_condition
+    }
+
+    /// Whether it may be an argument of the call or a part of one. A path is one only if it begins at `input`.
+    pub(super) fn may_be_argument(&self) -> bool {
+        match &self.definition {
+            NamedDefinition::Path(path, _) => path.begins_at_arguments(),
+            NamedDefinition::Computed(_) => self.dependencies.roots.contains(&Root::Input),
+        }
     }
 
     /// The definitions that it names itself.

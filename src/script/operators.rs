@@ -79,6 +79,23 @@ fn is_in<'r>(
     Ok(ScriptValue::Boolean(found))
 }
 
+/// `x in list`, where the list may come from the arguments, which the agent controls: if a string or an object came in its place, looking
+/// into that could silently be `false`.
+pub(super) fn is_in_argument<'r>(
+    work: &Fuel,
+    wanted: &ScriptValue<'r>,
+    container: &ScriptValue<'r>,
+) -> Result<ScriptValue<'r>, EvalError> {
+    match container.kind() {
+        ValueKind::Array(_) => is_in(work, wanted, container),
+        other => Err(format!(
+            "`in` looks for an element of an array in arguments, this is of type {}: use `contains(string, part)` or `has(object, key)`",
+            other.json_type()
+        )
+        .into()),
+    }
+}
+
 /// The sum of two numbers, or two strings joined.
 pub(super) fn add<'r>(
     work: &Fuel,

@@ -285,6 +285,21 @@ impl NamedPath for Expression {
     fn read<'r>(&'r self, view: &CallView<'r>) -> Result<ScriptValue<'r>, EvalError> {
         self.run(view).map(|(value, _)| value)
     }
+
+    fn begins_at_arguments(&self) -> bool {
+        let mut node = &self.program.main.code;
+        loop {
+            match &node.code {
+                Code::Property(container, _) => node = container,
+                Code::Index(operands) => {
+                    let [container, _] = &**operands;
+                    node = container;
+                }
+                Code::Named(value) => return value.may_be_argument(),
+                code => return matches!(code, Code::Member(ReadOnlyVariable::Root(Root::Input))),
+            }
+        }
+    }
 }
 
 /// A compiled expression that is true or false for a call.

@@ -23,9 +23,12 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
         return;
     }
     let mut constants = names.data().constants().clone();
-    let mut count = 0;
+    let (mut count, mut invalid) = (0, Vec::new());
     for (name, entry) in section {
-        let Some(value) = read_constant(entry, reader) else { continue };
+        let Some(value) = read_constant(entry, reader) else {
+            invalid.push(name.to_owned());
+            continue;
+        };
         count += count_values(&value);
         if count > MAX_VALUES {
             let message = format!("the constants of a bundle have at most {MAX_VALUES} values");
@@ -36,7 +39,7 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
         names.add_digest(DefinitionName::Data(name.to_owned()), json::digest(&value));
         constants.insert(name.into(), value);
     }
-    names.set_data(DataSet::new(constants));
+    names.set_data(DataSet::new(constants).with_invalid(invalid));
 }
 
 /// Removes files that other files read as constants: a YAML file beside the rules is found like a rules file.

@@ -10,7 +10,7 @@ use crate::script::ScriptCompileError;
 use crate::script::definition_name::DefinitionName;
 use crate::script::effect::parse_duration;
 use crate::script::function_table::{EffectKind, FUNCTIONS, Implementation, ScriptFunction, find_function};
-use crate::script::operators::{BINARY_OPERATORS, find_operator};
+use crate::script::operators::{BINARY_OPERATORS, OperatorFn, find_operator, is_in_argument};
 use crate::script::parser::{byte_offset, closure_name};
 use crate::script::program::{Closure, Code, CodeNode};
 
@@ -205,7 +205,11 @@ impl Compiler<'_> {
             return Ok(Self::new_node(position, code));
         }
         let operands = Box::new([self.compile_expression(wanted)?, self.compile_expression(container)?]);
-        let code = find_operator("in").map_or(Code::Null, |operator| Code::Binary(operator, operands));
+        let operator = match self.may_be_argument(container) {
+            true => Some(is_in_argument as OperatorFn),
+            false => find_operator("in"),
+        };
+        let code = operator.map_or(Code::Null, |operator| Code::Binary(operator, operands));
         Ok(Self::new_node(position, code))
     }
 

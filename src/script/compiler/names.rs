@@ -3,6 +3,7 @@
 use rhai::{Expr, FnCallExpr, Position};
 
 use super::{CompileResult, Compiler, LocalVariable, quote_all};
+use crate::call::Root;
 use crate::diagnostic::closest_match;
 use crate::json::Value;
 use crate::script::ScriptCompileError;
@@ -73,7 +74,7 @@ impl Compiler<'_> {
                 .with_help("name a constant, as in `data.limits`".to_owned()));
         };
         self.record_definition(DefinitionName::Data(name.to_owned()));
-        if self.names.collects_unknown {
+        if self.names.collects_unknown || self.names.data().is_invalid(name) {
             return Ok(None);
         }
         let data = self.names.data().clone();
@@ -117,6 +118,25 @@ impl Compiler<'_> {
         let index = self.names.data().member_index(&keys).filter(|_| keys.len() == links.len()).cloned();
         let Some(index) = index else { return Ok(None) };
         Ok(Some(Code::InData(Box::new(self.compile_expression(wanted)?), index)))
+    }
+
+    /// Whether a value may be an argument of the call or a part of one, as far as the text shows. `input` itself is always an object.
+    pub(super) fn may_be_argument(&self, value: &Expr) -> bool {
+        let (base, links) = split_chain(value);
+        let reads_input = self.dependencies.roots.contains(&Root::Input);
+        match base {
+            Expr::Variable(variable, _, _) => match (self.find_slot(&variable.1), variable.1.as_str()) {
+                (Some(slot), _) if self.is_input(slot) => !links.is_empty(),
+                (Some(_), _) => reads_input,
+                (None, "input") => !links.is_empty(),
+                (None, name) => match self.names.find_let(name).flatten() {
+                    Some(named) => named.may_be_argument(),
+                    None => false,
+                },
+            },
+            Expr::StringConstant(..) | Expr::Map(..) => false,
+            _ => reads_input,
+        }
     }
 
     /// Compiles the rest of a chain after `?.` or `?[`.
@@ -165,7 +185,7 @@ impl Compiler<'_> {
                     "write for example `is_tool(\"refund_*\")`, or `is_tool(\"@group\")`".to_owned(),
                 ));
         };
-        self.dependencies.add(crate::call::Root::Tool, Vec::new());
+        self.dependencies.add(Root::Tool, Vec::new());
         let patterns = match pattern.strip_prefix('@') {
             Some(group) => {
                 self.record_definition(DefinitionName::Group(group.to_owned()));
