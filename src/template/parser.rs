@@ -247,7 +247,7 @@ impl<'t> TemplateParser<'t> {
 
 /// Whether a placeholder that cannot be parsed was meant as an expression, and not as a path.
 fn is_computed(source: &str) -> bool {
-    source.contains(['(', '+', '*', '/', '"', '?', '=', '<', '>', '&']) || source.contains(" - ")
+    source.contains(['(', '+', '*', '/', '?', '=', '<', '>', '&']) || source.contains(" - ")
 }
 
 fn is_name_char(c: char) -> bool {
