@@ -147,7 +147,7 @@ fn invalid_data_files_are_errors_with_the_reason() {
 #[test]
 fn a_layer_sees_the_names_of_the_bundle_and_redefines_none() {
     let bundle = load_text(&format!("functions: \"fn twice(x) {{ x * 2 }}\"\n{SHIPPED}")).unwrap();
-    let layer = "let: { doubled: twice(amount) }\npolicies:\n  - { id: layer, match: { tool: \"@paying\", where: doubled > data.never_above }, deny: { code: layer } }\n";
+    let layer = "let: { twofold: twice(amount) }\npolicies:\n  - { id: layer, match: { tool: \"@paying\", where: twofold > data.never_above }, deny: { code: layer } }\n";
     let clock = noon();
     let layer = load_layer(layer, &bundle).unwrap();
     let engine = Engine::builder(bundle.clone()).clock(clock.clone()).build();
@@ -277,4 +277,63 @@ proptest! {
         };
         prop_assert_eq!(outcome(&format!("{NAMED}{WITH_NAMES}")), outcome(INLINED), "{} {}", tool, input);
     }
+}
+
+#[test]
+fn a_rules_file_cannot_be_hidden_as_data() {
+    let deny = "policies:\n  - { id: no, match: pay, deny: {} }\n";
+    for hidden in [deny, "groups: { a: [x] }\n", "defaults: { unmatched: deny }\npolicies: []\n"] {
+        let (_directory, paths) = directory(&[
+            ("security.yaml", hidden),
+            ("a.yaml", "data: { x: { file: security.yaml } }\npolicies: []\n"),
+        ]);
+        let built = policy::build(&paths);
+        let found = messages(&built);
+        assert!(
+            found.iter().any(|found| found.contains("CG313 this file is a rules file")),
+            "{hidden}: {found:?}"
+        );
+        assert!(built.policies.is_none());
+    }
+}
+
+/// In place of a list, an agent could pass a string or an object, also through a function.
+#[test]
+fn a_function_looks_only_into_lists() {
+    let rules = "functions: |\n  fn has_admin(roles) { \"admin\" in roles }\npolicies:\n  - { id: p, match: t, deny: { code: admin } }\n"
+        .replace("match: t", "match: { tool: t, where: has_admin(input.roles) }");
+    for (roles, wanted) in [
+        (json!(["admin"]), "admin"),
+        (json!(["clerk"]), "unmatched"),
+        (json!({"0": "admin"}), "undecided"),
+        (json!("clerk,admin"), "undecided"),
+        (json!("clerk"), "undecided"),
+    ] {
+        let built = policy::build_texts([("rules.yaml", rules.clone())]);
+        assert_eq!(code(built, "t", json!({"roles": roles})), wanted, "{roles}");
+    }
+}
+
+/// Each name stands many times in the next one: without bounds, what is known of them grows exponentially.
+#[test]
+fn definitions_that_use_each_other_often_load_within_bounds() {
+    let mut lets = String::from("let:\n  l0: input.a + session.facts.b\n  l1: l0 + l0\n");
+    for level in 2..64 {
+        lets.push_str(&format!("  l{level}: l{} + l{} + l{}\n", level - 1, level - 2, level - 1));
+    }
+    let built = policy::build_texts([(
+        "rules.yaml",
+        format!("{lets}policies:\n  - {{ id: p, match: {{ tool: t, where: l63 > 0 }}, deny: {{}} }}\n"),
+    )]);
+    assert_eq!(messages(&built), Vec::<String>::new());
+    let mut groups = String::from("groups:\n  g0: [a, b]\n");
+    for level in 1..60 {
+        groups.push_str(&format!("  g{level}: [\"@g{0}\", \"@g{0}\"]\n", level - 1));
+    }
+    let built = policy::build_texts([("rules.yaml", format!("{groups}policies: []\n"))]);
+    let found = messages(&built);
+    assert!(found[0].contains("a group has at most 1000 patterns"), "{found:?}");
+    let many: String = (0..1_001).map(|group| format!("  g{group}: [t]\n")).collect();
+    let built = policy::build_texts([("rules.yaml", format!("groups:\n{many}policies: []\n"))]);
+    assert!(messages(&built)[0].contains("at most 1000 groups"));
 }

@@ -39,6 +39,8 @@ pub struct Bundle {
     pub referenced_files: Vec<PathBuf>,
 }
 
+/// The maximum number of tool patterns of all policies, those of groups included.
+const MAX_PATTERNS: usize = 1_000_000;
 /// The longest id, in bytes.
 const MAX_ID_BYTES: usize = 128;
 
@@ -135,6 +137,7 @@ pub fn compile(
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
     };
     check_ids(nodes(), diagnostics);
+    let mut pattern_count = 0;
     let policies: Vec<Policy> = nodes()
         .filter_map(|node| {
             let mut reader = PolicyReader::new(diagnostics, sources);
@@ -143,6 +146,15 @@ pub fn compile(
             reader.principals = defaults.principals;
             let policy = read_policy(node, &mut reader);
             referenced_files.append(&mut reader.referenced_paths);
+            pattern_count += policy.as_ref().map_or(0, |policy| policy.matcher.tools.len());
+            if pattern_count > MAX_PATTERNS {
+                let message = format!("the policies of a bundle have at most {MAX_PATTERNS} tool patterns");
+                reader.report(
+                    Diagnostic::new(&OUT_OF_RANGE, node.span, message)
+                        .with_help("use globs such as `get_*`, and groups with fewer patterns"),
+                );
+                return None;
+            }
             policy
         })
         .collect();

@@ -154,7 +154,7 @@ fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
 
 fn build_with(loaded: LoadedSources, inherited: &Names) -> LoadedBundle {
     let LoadedSources { mut sources, mut files, mut diagnostics, .. } = loaded;
-    definitions::exclude_data_files(&mut files, &sources);
+    definitions::exclude_data_files(&mut files, rules_record(), &sources, &mut diagnostics);
     let mut bundle =
         regex_compiler::with_budget(|| compile(&files, inherited, &mut sources, &mut diagnostics));
     diagnostics.sort();

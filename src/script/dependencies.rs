@@ -13,9 +13,9 @@ pub(super) struct ProgramDependencies {
     pub(super) roots: BTreeSet<Root>,
     pub(super) context: ContextReads,
     /// The session paths that it reads, as far as their keys are literals: `facts`, `order`; empty for the whole session.
-    session: Vec<Vec<String>>,
+    session: BTreeSet<Vec<String>>,
     /// The argument paths that it reads, as far as their keys are literals.
-    input: Vec<Vec<String>>,
+    input: BTreeSet<Vec<String>>,
     /// The names of members that it reads from other values, which may come from the arguments.
     members: BTreeSet<String>,
     /// The arguments that conditions which it names read.
@@ -41,8 +41,8 @@ impl ProgramDependencies {
     pub(super) fn add_reads_of(&mut self, other: &Self) {
         self.roots.extend(&other.roots);
         self.context.extend(&other.context);
-        self.session.extend_from_slice(&other.session);
-        self.input.extend_from_slice(&other.input);
+        self.session.extend(other.session.iter().cloned());
+        self.input.extend(other.input.iter().cloned());
         self.members.extend(other.members.iter().cloned());
         self.arguments.merge(&other.arguments);
         self.needs_memo |= other.needs_memo;
@@ -54,8 +54,12 @@ impl ProgramDependencies {
         match (root, keys.first()) {
             (Root::Context, Some(member)) => self.context.add(member),
             (Root::Context, None) => self.context.add_everything(),
-            (Root::Session, _) => self.session.push(keys),
-            (Root::Input, _) => self.input.push(keys),
+            (Root::Session, _) => {
+                self.session.insert(keys);
+            }
+            (Root::Input, _) => {
+                self.input.insert(keys);
+            }
             _ => {}
         }
     }

@@ -1,12 +1,12 @@
 //! `data`: constants in the rules, or in a JSON, YAML or CSV file beside them.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use super::{DefinitionReader, shapes};
-use crate::diagnostic::{Diagnostic, INVALID_DATA, SourceId, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics, INVALID_DATA, SourceId, SourceMap, Span};
 use crate::json::{self, Map, Value};
-use crate::rules_schema::PolicyReader;
+use crate::rules_schema::{PolicyReader, RecordShape};
 use crate::script::{DataSet, DefinitionName, Names};
 use crate::source::{self, LoadedFile, MappingEntry, YamlNode};
 
@@ -42,27 +42,49 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
     names.set_data(DataSet::new(constants).with_invalid(invalid));
 }
 
-/// Removes files that other files read as constants: a YAML file beside the rules is found like a rules file.
-pub(in crate::policy) fn exclude_data_files(files: &mut Vec<LoadedFile>, sources: &SourceMap) {
-    let mut data_files = HashSet::new();
+/// Removes files that other files read as constants: a YAML file beside the rules is found like a rules file. A file that has a key of
+/// rules is kept and reported, so that no policy is lost because another file names its file.
+pub(in crate::policy) fn exclude_data_files(
+    files: &mut Vec<LoadedFile>,
+    rules: &RecordShape,
+    sources: &SourceMap,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut named: HashMap<PathBuf, Span> = HashMap::new();
     for file in files.iter() {
         let Some(directory) = sources.get(file.source).and_then(|source| Path::new(source.name()).parent())
         else {
             continue;
         };
-        let sections = [
-            file.root.get("defaults").and_then(|defaults| defaults.get(shapes::DATA.name)),
-            file.root.get(shapes::DATA.name),
-        ];
-        let constants = sections.into_iter().flatten().filter_map(YamlNode::entries).flatten();
-        let names = constants.filter_map(|constant| constant.value.get("file")?.as_str());
-        data_files.extend(names.map(|name| directory.join(name)));
+        let of_defaults = file.root.get("defaults").and_then(|defaults| defaults.get(shapes::DATA.name));
+        let sections = [of_defaults, file.root.get(shapes::DATA.name)].into_iter().flatten();
+        for constant in sections.filter_map(YamlNode::entries).flatten().filter(|entry| is_file(entry)) {
+            let Some(name) = constant.value.get("file") else { continue };
+            named.insert(directory.join(name.as_str().unwrap_or_default()), name.span);
+        }
     }
-    if !data_files.is_empty() {
-        files.retain(|file| {
-            sources.get(file.source).is_none_or(|source| !data_files.contains(Path::new(source.name())))
-        });
-    }
+    files.retain(|file| {
+        let source = sources.get(file.source);
+        let Some(span) = source.and_then(|source| named.get(Path::new(source.name()))) else { return true };
+        let has_key = |key: &&str| file.root.get(key).is_some();
+        let Some(key) = rules.fields.iter().map(|field| field.name).find(has_key) else { return false };
+        diagnostics.push(
+            Diagnostic::new(
+                &INVALID_DATA,
+                *span,
+                format!("this file is a rules file: it has the key `{key}`"),
+            )
+            .with_help("put the constants into another file, or rename the key"),
+        );
+        true
+    });
+}
+
+/// Whether a constant is read from a file.
+fn is_file(entry: &MappingEntry) -> bool {
+    let options = entry.value.entries().unwrap_or_default();
+    entry.value.get("file").is_some_and(|file| file.as_str().is_some())
+        && options.iter().all(|option| FILE_KEYS.contains(&option.key.as_str()))
 }
 
 fn count_values(value: &Value) -> usize {
@@ -75,9 +97,7 @@ fn count_values(value: &Value) -> usize {
 
 /// Reads a constant. Problems are reported.
 fn read_constant(entry: &MappingEntry, reader: &mut DefinitionReader<'_>) -> Option<Value> {
-    let is_file = entry.value.get("file").is_some_and(|file| file.as_str().is_some())
-        && entry.value.entries()?.iter().all(|option| FILE_KEYS.contains(&option.key.as_str()));
-    if is_file { read_file(&entry.value, reader) } else { Some(entry.value.to_json()) }
+    if is_file(entry) { read_file(&entry.value, reader) } else { Some(entry.value.to_json()) }
 }
 
 fn read_file(options: &YamlNode, reader: &mut DefinitionReader<'_>) -> Option<Value> {

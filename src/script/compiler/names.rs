@@ -121,9 +121,10 @@ impl Compiler<'_> {
     }
 
     /// Whether a value may be an argument of the call or a part of one, as far as the text shows. `input` itself is always an object.
+    /// Variables of functions and scripts may hold anything.
     pub(super) fn may_be_argument(&self, value: &Expr) -> bool {
         let (base, links) = split_chain(value);
-        let reads_input = self.dependencies.roots.contains(&Root::Input);
+        let reads_input = self.has_statements() || self.dependencies.roots.contains(&Root::Input);
         match base {
             Expr::Variable(variable, _, _) => match (self.find_slot(&variable.1), variable.1.as_str()) {
                 (Some(slot), _) if self.is_input(slot) => !links.is_empty(),
