@@ -120,6 +120,7 @@ pub mod message;
 // Reading: rules files → document trees with positions.
 #[doc(hidden)]
 pub mod source;
+mod tool_result;
 #[doc(hidden)]
 pub mod safe_text;
 #[doc(hidden)]

@@ -18,6 +18,8 @@ pub enum Root {
     Output,
     /// `$.error`, in settle only
     Error,
+    /// `$.result`, the output as data, in settle only
+    Result,
     /// `$.context`
     Context,
     /// `$.session`
@@ -28,13 +30,14 @@ pub enum Root {
 
 impl Root {
     /// Every member, in the order in which messages list them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Tool,
         Self::Server,
         Self::Id,
         Self::Input,
         Self::Output,
         Self::Error,
+        Self::Result,
         Self::Context,
         Self::Session,
         Self::Annotations,
@@ -49,6 +52,7 @@ impl Root {
             Self::Input => "input",
             Self::Output => "output",
             Self::Error => "error",
+            Self::Result => "result",
             Self::Context => "context",
             Self::Session => "session",
             Self::Annotations => "annotations",
@@ -62,7 +66,7 @@ impl Root {
 
     /// Whether the member exists only in the settle phase.
     pub fn is_settle_only(self) -> bool {
-        matches!(self, Self::Output | Self::Error)
+        matches!(self, Self::Output | Self::Error | Self::Result)
     }
 }
 
@@ -125,6 +129,41 @@ impl<'a> NodeRef<'a> {
     }
 }
 
+/// `$.result`: the output as data.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum ResultView<'a> {
+    /// There is no result: the tool has not run or failed, or its result has no text.
+    #[default]
+    Absent,
+    /// The result.
+    Value(&'a Value),
+    /// The output cannot be read as data: everything that reads the result is undecided.
+    Unreadable(ResultProblem),
+}
+
+/// Why an output cannot be read as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResultProblem {
+    /// It is declared to be JSON and is not.
+    #[error("the tool's result is declared as `json` and is not valid JSON")]
+    NotJson,
+    /// It is declared to be YAML and is not.
+    #[error("the tool's result is declared as `yaml` and is not valid YAML")]
+    NotYaml,
+    /// JSON that other parsers read differently.
+    #[error("the tool's result is JSON with duplicate keys, lone surrogates or too many levels")]
+    AmbiguousJson,
+    /// The text is too long to be parsed.
+    #[error("the tool's result is longer than 16 MiB")]
+    TooLong,
+    /// Patterns of the bundle declare different formats for the tool.
+    #[error("two patterns under `results` declare different formats for this tool")]
+    ConflictingFormats,
+    /// The work units of the call are used up.
+    #[error("reading the tool's result exceeds the work limit of one call")]
+    TooMuchWork,
+}
+
 /// One call at one phase, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct CallView<'a> {
@@ -136,6 +175,8 @@ pub struct CallView<'a> {
     pub output: Option<&'a Value>,
     /// The error, in settle.
     pub error: Option<&'a str>,
+    /// The result as data, in settle.
+    pub result: ResultView<'a>,
     /// The session state.
     pub session: &'a SessionState,
     /// The server's description of the tool.
@@ -148,7 +189,7 @@ pub struct CallView<'a> {
 impl<'a> CallView<'a> {
     /// A call before it ran, with its own arguments.
     pub fn new(call: &'a ToolCall, session: &'a SessionState) -> Self {
-        Self { call, input: &call.input, output: None, error: None, session, annotations: None, lets: None }
+        Self { call, input: &call.input, output: None, error: None, result: ResultView::Absent, session, annotations: None, lets: None }
     }
 
     /// A member of the call document, or `None` if it is absent.
@@ -160,6 +201,10 @@ impl<'a> CallView<'a> {
             Root::Input => Some(NodeRef::Json(self.input)),
             Root::Output => self.output.map(NodeRef::Json),
             Root::Error => self.error.map(NodeRef::Text),
+            Root::Result => match self.result {
+                ResultView::Value(value) => Some(NodeRef::Json(value)),
+                ResultView::Absent | ResultView::Unreadable(_) => None,
+            },
             Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(NodeRef::Json),
             Root::Session => Some(NodeRef::Json(self.session.document())),
             Root::Annotations => self.annotations.map(NodeRef::Json),

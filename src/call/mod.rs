@@ -13,7 +13,7 @@ mod call_document;
 
 pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
-pub use call_document::{CallView, NodeRef, Root};
+pub use call_document::{CallView, NodeRef, ResultProblem, ResultView, Root};
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
 pub use let_memo::{LetMemo, NamedResult};

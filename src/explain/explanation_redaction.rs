@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::call::{CallView, Masks, NodeRef, Root};
+use crate::call::{CallView, Masks, NodeRef, ResultView, Root};
 use crate::json::{self, Value};
 use crate::kernel::Layers;
 use crate::matcher::{ExaminedCondition, ExaminedForm, Truth, ValueSource};
@@ -25,6 +25,7 @@ pub(super) struct ExplanationRedactor<'v> {
     view: CallView<'v>,
     input: OnceCell<Value>,
     output: OnceCell<Value>,
+    result: OnceCell<Value>,
     context: OnceCell<Value>,
     session: OnceCell<Value>,
     annotations: OnceCell<Value>,
@@ -52,6 +53,7 @@ impl<'v> ExplanationRedactor<'v> {
             view,
             input: OnceCell::new(),
             output: OnceCell::new(),
+            result: OnceCell::new(),
             context: OnceCell::new(),
             session: OnceCell::new(),
             annotations: OnceCell::new(),
@@ -88,6 +90,9 @@ impl<'v> ExplanationRedactor<'v> {
             }
             if let (Root::Output, Some(output)) = (root, self.view.output) {
                 masks.add_changes(output, &self.document(Root::Output, output));
+            }
+            if let (Root::Result, ResultView::Value(result)) = (root, self.view.result) {
+                masks.add_changes(result, &self.document(Root::Result, result));
             }
         }
         masks.value(&mut value);
@@ -128,6 +133,10 @@ impl<'v> ExplanationRedactor<'v> {
         let (document, hidden) = match root {
             Root::Input => (self.view.input, &self.input),
             Root::Output => (self.view.output?, &self.output),
+            Root::Result => match self.view.result {
+                ResultView::Value(result) => (result, &self.result),
+                ResultView::Absent | ResultView::Unreadable(_) => return None,
+            },
             Root::Context => (&self.view.call.context, &self.context),
             Root::Session => (self.view.session.document(), &self.session),
             Root::Annotations => (self.view.annotations?, &self.annotations),
@@ -170,7 +179,7 @@ pub(super) fn counterpart<'h>(
 pub(super) fn applies_to(redact: &Redact, root: Root) -> bool {
     match root {
         Root::Input => redact.input,
-        Root::Output | Root::Error => redact.output,
+        Root::Output | Root::Error | Root::Result => redact.output,
         Root::Context | Root::Session | Root::Annotations => true,
         Root::Tool | Root::Server | Root::Id => false,
     }

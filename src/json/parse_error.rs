@@ -47,6 +47,14 @@ pub enum ParseErrorKind {
     InvalidUtf8,
 }
 
+impl ParseError {
+    /// Whether the text is JSON for other parsers, which read it differently or up to other limits.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        use ParseErrorKind::{DuplicateKey, LoneSurrogate, TooDeep};
+        matches!(self.kind, DuplicateKey(_) | LoneSurrogate | TooDeep)
+    }
+}
+
 /// Line and column of a byte, both from one.
 pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);

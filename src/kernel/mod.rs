@@ -47,13 +47,14 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, SessionState, ToolCall, reason_code,
 };
 use crate::host::Clock;
 use crate::json::Value;
 use crate::middleware::PolicyKind;
 use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
+use crate::tool_result::{ResultFormat, ToolResult};
 use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use gate::GateResult;
@@ -236,8 +237,10 @@ impl<'k> Kernel<'k> {
     /// Redacts an outcome that hooks have changed, by all policies. What can't be searched is withheld.
     pub(crate) fn redact_outcome(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
         let subject = self.subject(call);
+        let result = subject.read_result(outcome.output.as_ref());
         let view = CallView {
             output: outcome.output.as_ref(),
+            result: result.as_ref().zip(outcome.output.as_ref()).map_or(ResultView::Absent, |(result, output)| result.view(output)),
             error: outcome.error.as_deref(),
             ..subject.view(session)
         };
@@ -298,6 +301,22 @@ impl<'a> CallScope<'a> {
     {
         let annotations = self.tool.and_then(|tool| tool.descriptor.annotations.as_ref());
         CallView { annotations, ..CallView::new(self.call, session) }
+    }
+
+    /// Reads `$.result` from an output. Returns `None` if no policy of the call reads it, or if there is no output.
+    fn read_result(&self, output: Option<&Value>) -> Option<ToolResult> {
+        let output = output?;
+        if !self.policies(|chain| &chain.settle).any(|by| by.policy.reads_result) {
+            return None;
+        }
+        let format = self.result_format();
+        Some(format.map_or_else(ToolResult::Unreadable, |format| ToolResult::from_output(output, format)))
+    }
+
+    /// How texts that the tool returns are read.
+    fn result_format(&self) -> Result<ResultFormat, ResultProblem> {
+        let bundle = self.layers.iter().next();
+        bundle.map_or(Ok(ResultFormat::Auto), |policies| policies.results().format_of(&self.call.tool))
     }
 
     /// The policies of one phase over all layers, in order.

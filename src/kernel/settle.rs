@@ -19,11 +19,14 @@ use super::policy_reference::{PolicyHandle, PolicyRef};
 use super::redacted_call::RedactedCall;
 use super::trace::Trace;
 use super::{CallScope, Decision, Kernel};
-use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, reason_code};
+use crate::call::{
+    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, SessionState, reason_code,
+};
 use crate::host::ToolError;
 use crate::json::Value;
 use crate::middleware::PolicyKind;
 use crate::policy::Policy;
+use crate::tool_result::ToolResult;
 use crate::work_limit::{self, WorkMeter};
 
 impl Kernel<'_> {
@@ -101,6 +104,8 @@ pub(super) struct OutcomeBuilder<'a> {
     pub(super) remade: bool,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
+    /// `$.result` of the output. `None` if no policy reads it, or until the next policy that does.
+    result: Option<ToolResult>,
 }
 
 /// The order in which policies apply to an outcome, over all layers.
@@ -141,6 +146,7 @@ impl<'a> OutcomeBuilder<'a> {
             masks: Masks::new(),
             remade: false,
             thrown: false,
+            result: None,
         }
     }
 
@@ -190,18 +196,33 @@ impl<'a> OutcomeBuilder<'a> {
             input,
             output: self.output.as_ref(),
             error: self.error.as_deref(),
+            result: self.result.as_ref().zip(self.output.as_ref()).map_or(ResultView::Absent, read_view),
             ..self.subject.view(session)
         }
     }
 
+    /// Reads `$.result` from the current output if a policy of the call reads it.
+    pub(super) fn read_result(&mut self) {
+        if self.result.is_none() {
+            self.result = self.subject.read_result(self.output.as_ref());
+        }
+    }
+
+    /// Sets another output, or none.
+    pub(super) fn set_output(&mut self, output: Option<Value>) {
+        self.output = output;
+        self.result = None;
+    }
+
     /// Makes the audit entries and the outcome.
     pub(super) fn finish(
-        self,
+        mut self,
         kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         session: &SessionState,
         started: Instant,
     ) -> Outcome {
+        self.read_result();
         let (input, (code, message, error), approval, audit) = {
             let view = self.view(&decision.input, session);
             let redacted = RedactedCall::new(&self.subject, view);
@@ -259,6 +280,10 @@ impl<'a> OutcomeBuilder<'a> {
         let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
         self.masks.text(&redacted).into_owned()
     }
+}
+
+fn read_view<'v>((result, output): (&'v ToolResult, &'v Value)) -> ResultView<'v> {
+    result.view(output)
 }
 
 /// Rounded up: a retry after this time is not refused for being too early.

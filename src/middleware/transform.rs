@@ -7,7 +7,7 @@ pub(super) use step_operands::read_replacement;
 use regex::Regex;
 
 use super::{KindDefinition, PolicyKind};
-use crate::call::{CallView, Root};
+use crate::call::{CallView, ResultView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{JsonType, Number, Value};
 use crate::path::{self, Path, PathEvaluationError};
@@ -40,7 +40,7 @@ static RECORD: RecordShape = RecordShape {
         FieldShape::optional(
             "output",
             Shape::NonEmptyList(&Shape::Record(&STEP)),
-            "Steps for the result. Their paths start with `$.output`.",
+            "Steps for the result. Their paths start with `$.result`, the result as data, or with `$.output`, the result as the tool returned it.",
         ),
     ],
 };
@@ -142,8 +142,27 @@ impl Transform {
         }
         let input = read_steps(node.get("input"), Root::Input, reader);
         reader.after_tool = true;
-        let output = read_steps(node.get("output"), Root::Output, reader);
-        Some(Self { input: input?, output: output? })
+        let output = read_steps(node.get("output"), Root::Output, reader)?;
+        let of_result = |step: &TransformStep| step.path.root() == Root::Result;
+        if output.iter().any(of_result) && !output.iter().all(of_result) {
+            reader.report(
+                Diagnostic::new(
+                    &INVALID_PATH,
+                    node.get("output").map_or(node.span, |steps| steps.span),
+                    "the steps of one policy change either `$.output` or `$.result`",
+                )
+                .with_help("write two policies"),
+            );
+            return None;
+        }
+        Some(Self { input: input?, output })
+    }
+}
+
+impl Transform {
+    /// Whether its steps for the result change `$.result`, wherever the output has it.
+    pub fn changes_result(&self) -> bool {
+        self.output.first().is_some_and(|step| step.path.root() == Root::Result)
     }
 }
 
@@ -184,7 +203,8 @@ impl TransformStep {
         let operand_path_node = node.get("path")?;
         let path = reader.read_path(operand_path_node)?;
         let change = change?;
-        if path.root() != root {
+        let is_result = root == Root::Output && path.root() == Root::Result;
+        if path.root() != root && !is_result {
             let name = root.name();
             let message = format!("a step under `{name}` can only change `$.{name}`");
             reader.report(
@@ -307,6 +327,7 @@ pub fn apply(
 fn with_root<'a>(mut view: CallView<'a>, root: Root, value: &'a Value) -> CallView<'a> {
     match root {
         Root::Output => view.output = Some(value),
+        Root::Result => view.result = ResultView::Value(value),
         _ => view.input = value,
     }
     view

@@ -32,7 +32,7 @@ use self::ast::{ParsedQuery, QueryBase, Segment};
 use self::dependencies::PathDependencies;
 use self::evaluator::{ChildKey, Evaluator, QueryDocument, TypeMismatchMode};
 use self::parser::{QueryTarget, parse_query};
-use crate::call::{CallView, ContextReads, NodeRef, Root};
+use crate::call::{CallView, ContextReads, NodeRef, ResultView, Root};
 use crate::json::{JsonType, Value};
 use crate::work_limit;
 
@@ -215,6 +215,11 @@ impl Path {
         if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::from_value(view.input);
             return Err(PathEvaluationError::WrongType { segment: 1, expected: ExpectedType::Object, found });
+        }
+        if let ResultView::Unreadable(problem) = view.result
+            && self.dependencies.roots.contains(&Root::Result)
+        {
+            return Err(PathEvaluationError::UnreadableResult(problem));
         }
         let unsettled = view.session.unknown_parts();
         if !unsettled.is_empty() && self.dependencies.reads_any_of(unsettled) {

@@ -21,6 +21,7 @@ use crate::principal::PrincipalComparison;
 use crate::rules_schema::{self, FieldShape, PolicyReader, RecordShape, Shape};
 use crate::script::Names;
 use crate::source::{LoadedFile, MappingEntry, YamlNode};
+use crate::tool_result::ResultFormats;
 
 /// The contents of all rules files of a load.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Bundle {
     pub reload: ReloadSettings,
     /// The names that the bundle defines.
     pub names: Arc<Names>,
+    /// How the texts that tools return are read.
+    pub results: ResultFormats,
     /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
@@ -102,6 +105,7 @@ static RULES_RECORD: LazyLock<RecordShape> = LazyLock::new(|| {
             definitions::DATA,
             definitions::LETS,
             definitions::FUNCTIONS,
+            definitions::RESULTS,
             FieldShape::optional(
                 "policies",
                 Shape::List(policies),
@@ -131,7 +135,7 @@ pub fn compile(
     }
     let defaults = defaults::read(files, diagnostics);
     let reload = reload_settings::read(files, diagnostics);
-    let Definitions { names, mut referenced_files } =
+    let Definitions { names, results, mut referenced_files } =
         definitions::compile(files, inherited, defaults, sources, diagnostics);
     let nodes = || {
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
@@ -160,14 +164,15 @@ pub fn compile(
         .collect();
     attach_policy_ids(nodes(), diagnostics);
     let revision = compute_revision(files, &policies, &names);
-    Bundle { policies, defaults, reload, names, revision, referenced_files }
+    Bundle { policies, defaults, reload, names, results, revision, referenced_files }
 }
 
 /// Reports a file that has neither policies nor definitions.
 fn check_has_content(root: &YamlNode, diagnostics: &mut Diagnostics) {
-    let keys = ["policies", definitions::GROUPS.name, definitions::DATA.name, definitions::LETS.name];
-    let has_content =
-        keys.into_iter().chain([definitions::FUNCTIONS.name]).any(|key| root.get(key).is_some());
+    let definitions = [definitions::GROUPS, definitions::DATA, definitions::LETS, definitions::FUNCTIONS];
+    let keys = definitions.map(|section| section.name);
+    let keys = keys.into_iter().chain(["policies", definitions::RESULTS.name]);
+    let has_content = keys.into_iter().any(|key| root.get(key).is_some());
     if has_content || root.entries().is_none() || rules_record().has_misspelling_of(root, "policies") {
         return;
     }
@@ -280,6 +285,7 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         .then(|| (entry.read)(&kind_node.value, reader))
         .flatten();
     let action_reads_session = reader.roots_read.contains(&Root::Session);
+    let reads_result = condition_reads.iter().chain(&reader.roots_read).any(|root| *root == Root::Result);
     let argument_reads = std::mem::take(&mut reader.arguments);
     let template_arguments = std::mem::take(&mut reader.named_arguments);
     let referenced_texts = std::mem::take(&mut reader.referenced_files);
@@ -341,6 +347,7 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         context_reads,
         condition_reads_session: condition_reads.contains(&Root::Session),
         action_reads_session,
+        reads_result,
     })
 }
 

@@ -72,6 +72,9 @@ pub struct Policy {
     /// Whether its templates, keys, values or scripts read session state.
     #[doc(hidden)]
     pub action_reads_session: bool,
+    /// Whether the policy reads `$.result`.
+    #[doc(hidden)]
+    pub reads_result: bool,
     /// The arguments that the policy reads.
     #[doc(hidden)]
     pub argument_reads: ArgumentNames,
@@ -145,7 +148,9 @@ pub fn build_layer<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     bundle: &CompiledPolicies,
 ) -> LoadedBundle {
-    build_with(source::load_texts(texts), bundle.names())
+    let mut loaded = source::load_texts(texts);
+    definitions::reject_results_in_layer(&loaded.files, &mut loaded.diagnostics);
+    build_with(loaded, bundle.names())
 }
 
 fn build_loaded(loaded: LoadedSources) -> LoadedBundle {

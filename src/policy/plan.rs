@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Bundle, Defaults, Mode, Policy, ReloadSettings};
 use crate::json::Digest;
 use crate::script::Names;
+use crate::tool_result::ResultFormats;
 
 /// The policies in their evaluation order within a phase, without those that are off.
 #[derive(Debug)]
@@ -22,13 +23,15 @@ pub struct Plan {
     pub revision: Digest,
     /// The names that the bundle defines.
     pub names: Arc<Names>,
+    /// How the texts that tools return are read.
+    pub results: ResultFormats,
 }
 
 /// Sorts a bundle's policies and removes those that are off.
 pub fn order_policies(bundle: Bundle) -> Plan {
-    let Bundle { mut policies, defaults, reload, revision, names, .. } = bundle;
+    let Bundle { mut policies, defaults, reload, revision, names, results, .. } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.
     policies.sort_by_key(|policy| Reverse(policy.priority));
-    Plan { policies, disabled_ids: off, defaults, reload, revision, names }
+    Plan { policies, disabled_ids: off, defaults, reload, revision, names, results }
 }

@@ -12,6 +12,7 @@ use crate::call::{ContextReads, Phase};
 use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
 use crate::script::Names;
+use crate::tool_result::ResultFormats;
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
@@ -27,6 +28,7 @@ pub struct CompiledPolicies {
     reload_settings: ReloadSettings,
     revision: String,
     names: Arc<Names>,
+    results: ResultFormats,
     by_exact_name: HashMap<String, Vec<u32>>,
     patterns: RegexSet,
     /// For each pattern of the set, the indices of the policies with that pattern.
@@ -41,7 +43,7 @@ impl CompiledPolicies {
     /// Indexes a plan.
     #[doc(hidden)]
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision, names } = plan;
+        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision, names, results } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_positions: HashMap<String, usize> = HashMap::new();
@@ -95,6 +97,7 @@ impl CompiledPolicies {
             reload_settings,
             revision: revision.to_string(),
             names,
+            results,
             by_exact_name,
             patterns,
             by_pattern,
@@ -109,6 +112,12 @@ impl CompiledPolicies {
     #[doc(hidden)]
     pub fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// How the texts that tools return are read.
+    #[doc(hidden)]
+    pub fn results(&self) -> &ResultFormats {
+        &self.results
     }
 
     /// The policies, in evaluation order.

@@ -113,6 +113,9 @@ fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widen
             "principals that were equal may be different now, or the other way round",
         );
     }
+    if old.results().declarations() != new.results().declarations() {
+        add("`results` is changed", "labels, facts and changes of results may be different");
+    }
     if reload_before.require_tests && !reload_after.require_tests {
         add("`reload.tests` was `require` and is `ignore`", "rules whose tests fail may become active");
     }

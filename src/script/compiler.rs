@@ -193,7 +193,7 @@ impl<'a> Compiler<'a> {
         }
         if self.is_script() {
             return match Root::from_name(name)? {
-                Root::Input | Root::Output | Root::Error => None,
+                Root::Input | Root::Output | Root::Error | Root::Result => None,
                 root => Some(ReadOnlyVariable::Root(root)),
             };
         }

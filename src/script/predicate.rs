@@ -15,7 +15,7 @@ use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
 use super::program::{Code, CodeNode, Program, ReadOnlyVariable};
 use super::value::ScriptValue;
-use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, Root};
+use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, ResultView, Root};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
@@ -373,10 +373,13 @@ impl<'a> World<'a> for CallHost<'a> {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
-            None if root.is_settle_only() => {
-                let message = format!("`{}` is available only once the call has settled", root.name());
-                Err(EvalError::Absent(message))
-            }
+            None if root.is_settle_only() => Err(match self.0.result {
+                ResultView::Unreadable(problem) if root == Root::Result => problem.to_string().into(),
+                _ => EvalError::Absent(format!(
+                    "`{}` is available only once the call has settled",
+                    root.name()
+                )),
+            }),
             None => Err(EvalError::Absent(format!("the call has no `{}`", root.name()))),
         }
     }

@@ -74,6 +74,12 @@ impl YamlNode {
         Self { value: YamlValue::String(YamlString { text, style: StringStyle::Plain }), span }
     }
 
+    /// The key of an entry, as a string.
+    pub fn from_key(entry: &MappingEntry) -> Self {
+        let text = YamlString { text: entry.key.clone(), style: StringStyle::Plain };
+        Self { value: YamlValue::String(text), span: entry.key_span }
+    }
+
     /// The value of a key. Returns `None` if this is not a mapping or lacks the key.
     pub fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)

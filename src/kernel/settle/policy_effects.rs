@@ -2,7 +2,7 @@
 
 use super::OutcomeBuilder;
 use crate::call::{
-    AuditEntry, CallView, Masks, OutcomeKind, Phase, Reason, Root, SessionState, Verdict, reason_code,
+    AuditEntry, CallView, Masks, OutcomeKind, Phase, Reason, ResultView, Root, SessionState, Verdict, reason_code,
 };
 use crate::host::ToolError;
 use crate::json::{Map, Value, json};
@@ -17,6 +17,7 @@ use crate::middleware::{
 };
 use crate::path::Path;
 use crate::policy::{Mode, Policy};
+use crate::tool_result;
 use crate::work_limit::WorkLimitError;
 
 impl OutcomeBuilder<'_> {
@@ -24,6 +25,7 @@ impl OutcomeBuilder<'_> {
     pub(super) fn apply_policy(&mut self, by: PolicyHandle<'_>, input: &Value, session: &mut SessionState) {
         // A cached result is one that the tool gave a short while ago.
         let has_result = matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry;
+        self.read_result();
         match &by.policy.kind {
             PolicyKind::Recover(recover) => {
                 if let Some(error) = self.failure.take() {
@@ -77,7 +79,7 @@ impl OutcomeBuilder<'_> {
         drop(redacted);
         session.count_recovery(&policy.id, &self.subject.call.tool);
         self.kind = OutcomeKind::Recovered;
-        self.output = Some(Value::from(message));
+        self.set_output(Some(Value::from(message)));
         self.error = None;
         self.reason = Reason {
             policy: Some(policy.id.clone()),
@@ -106,7 +108,7 @@ impl OutcomeBuilder<'_> {
             // Values that it puts into the result are redacted.
             Application::Yes => {
                 let redacted = RedactedCall::new(&self.subject, view);
-                apply_steps(&transform.output, &view, &redacted.view(view), &mut output)
+                self.apply_output_steps(transform, view, &redacted.view(view), &mut output)
             }
         };
         let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
@@ -120,9 +122,33 @@ impl OutcomeBuilder<'_> {
         match changed {
             _ if by.policy.mode == Mode::Shadow => {}
             Ok(false) => {}
-            Ok(true) => self.output = Some(output),
+            Ok(true) => self.set_output(Some(output)),
             Err(problem) => self.withhold(by.policy, &problem),
         }
+    }
+
+    /// Applies steps to the output, or to the result that it contains.
+    fn apply_output_steps(
+        &self,
+        transform: &Transform,
+        view: CallView<'_>,
+        rendered: &CallView<'_>,
+        output: &mut Value,
+    ) -> Result<bool, String> {
+        if !transform.changes_result() {
+            return apply_steps(&transform.output, &view, rendered, output);
+        }
+        let mut result = match view.result {
+            ResultView::Value(result) => result.clone(),
+            ResultView::Absent => return Err("the tool's result has no text and no structured content".to_owned()),
+            ResultView::Unreadable(problem) => return Err(problem.to_string()),
+        };
+        let is_changed = apply_steps(&transform.output, &view, rendered, &mut result)?;
+        if is_changed {
+            let format = self.subject.result_format().map_err(|problem| problem.to_string())?;
+            tool_result::replace(output, result, format).map_err(|problem| problem.to_string())?;
+        }
+        Ok(is_changed)
     }
 
     /// Redacts the result and the error.
@@ -132,7 +158,9 @@ impl OutcomeBuilder<'_> {
             && let Some(output) = &mut self.output
         {
             self.masks.value(output);
+            self.result = None;
         }
+        self.read_result();
         let view = self.view(input, session);
         let truth = by.policy.matcher.eval(&view);
         let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
@@ -154,7 +182,9 @@ impl OutcomeBuilder<'_> {
             message: &mut self.reason.message,
             masks: &mut self.masks,
         };
-        if !redaction.ending(input, ending) {
+        let is_searched = redaction.ending(input, ending);
+        self.result = None;
+        if !is_searched {
             self.withhold(by.policy, "the result is nested too deeply to be searched");
         }
         if self.thrown {
@@ -216,7 +246,7 @@ impl OutcomeBuilder<'_> {
     fn withhold(&mut self, policy: &Policy, problem: &str) {
         let message = format!("the tool ran, but its result is withheld: {problem}");
         self.kind = OutcomeKind::Failed;
-        self.output = None;
+        self.set_output(None);
         self.error = Some(message.clone());
         self.reason = Reason {
             policy: Some(policy.id.clone()),
@@ -231,7 +261,7 @@ impl OutcomeBuilder<'_> {
         if self.kind != OutcomeKind::Indeterminate && self.kind != OutcomeKind::Halted {
             self.kind = OutcomeKind::Failed;
         }
-        self.output = None;
+        self.set_output(None);
         self.error = Some(message.clone());
         self.thrown = false;
         self.reason = Reason { policy: None, code: reason_code::WORK_EXCEEDED.to_owned(), message };

@@ -57,7 +57,8 @@ fn add_group<'g>(
         return;
     }
     open.push(name);
-    let inner = entry.value.items().unwrap_or_default().iter().filter_map(group_name);
+    let items = entry.value.items().unwrap_or(std::slice::from_ref(&entry.value));
+    let inner = items.iter().filter_map(group_name);
     for inner in inner {
         add_group(inner, groups, open, reader, names);
     }
@@ -66,7 +67,7 @@ fn add_group<'g>(
         return;
     }
     let size = |item: &YamlNode| group_name(item).and_then(|name| names.group(name)).map_or(1, <[_]>::len);
-    let total: usize = entry.value.items().unwrap_or_default().iter().map(size).sum();
+    let total: usize = items.iter().map(size).sum();
     if total > MAX_PATTERNS {
         let message = format!("a group has at most {MAX_PATTERNS} patterns, with those of the groups in it");
         reader.diagnostics.push(

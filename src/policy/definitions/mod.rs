@@ -4,6 +4,7 @@ mod data;
 mod functions;
 mod groups;
 mod lets;
+mod results;
 mod sections;
 mod shapes;
 
@@ -14,14 +15,17 @@ use super::Defaults;
 use crate::diagnostic::{Diagnostics, SourceMap};
 use crate::script::Names;
 use crate::source::LoadedFile;
+use crate::tool_result::ResultFormats;
 
-pub(super) use shapes::{DATA, FUNCTIONS, GROUPS, LETS};
+pub(super) use shapes::{DATA, FUNCTIONS, GROUPS, LETS, RESULTS};
 
 pub(super) use data::exclude_data_files;
+pub(super) use results::reject_in_layer as reject_results_in_layer;
 
 /// Bundle-wide definitions, and the files that they were read from.
 pub(super) struct Definitions {
     pub(super) names: Arc<Names>,
+    pub(super) results: ResultFormats,
     pub(super) referenced_files: Vec<PathBuf>,
 }
 
@@ -51,5 +55,6 @@ pub(super) fn compile(
     data::read(&mut reader, &mut names);
     functions::read(&mut reader, &mut names);
     let names = lets::read(&mut reader, Arc::new(names));
-    Definitions { names, referenced_files: reader.referenced_files }
+    let results = results::read(&mut reader, &names);
+    Definitions { names, results, referenced_files: reader.referenced_files }
 }

@@ -11,7 +11,7 @@ use crate::script::is_function_name;
 use crate::source::MappingEntry;
 
 /// Names that expressions use for other things.
-const RESERVED: [&str; 8] = ["data", "item", "task", "now", "result", "options", "true", "false"];
+const RESERVED: [&str; 7] = ["data", "item", "task", "now", "options", "true", "false"];
 /// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 

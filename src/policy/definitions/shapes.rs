@@ -5,6 +5,8 @@ use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
 const PATTERN: Shape = Shape::String("a tool pattern, or `@name` for another group");
 
+const PATTERNS: Shape = Shape::Either(&[PATTERN, Shape::List(&PATTERN)]);
+
 const NAMED_VALUE: Shape = Shape::Either(&[
     Shape::String("an expression, such as `input.amount * 100`"),
     Shape::NonEmptyList(&CONDITION_SHAPE),
@@ -27,8 +29,8 @@ static FUNCTIONS_FILE: RecordShape = RecordShape {
 /// `groups`
 pub(in crate::policy) const GROUPS: FieldShape = FieldShape::optional(
     "groups",
-    Shape::Map(&Shape::List(&PATTERN)),
-    "Groups of tools by name: `sends: [send_email, \"post_*\"]`. `\"@sends\"` stands for them wherever a tool pattern does. A group may \
+    Shape::Map(&PATTERNS),
+    "Groups of tools by name: a pattern or a list of patterns, as in `sends: [send_email, \"post_*\"]`. `\"@sends\"` stands for them wherever a tool pattern does. A group may \
      be empty; policies for it concern no tool.",
 );
 /// `data`
@@ -43,6 +45,18 @@ pub(in crate::policy) const LETS: FieldShape = FieldShape::optional(
     Shape::Map(&NAMED_VALUE),
     "Named values: a string is an expression, a mapping a condition, a list a condition whose items must all hold. Expressions read them \
      by name.",
+);
+/// `results`
+pub(in crate::policy) const RESULTS: FieldShape = FieldShape::optional(
+    "results",
+    Shape::Map(&Shape::Word(&[
+        ("auto", "JSON if the text begins with `{` or `[` and is valid; otherwise a string"),
+        ("json", "JSON; conditions on a text that is not JSON are undecided"),
+        ("yaml", "YAML; conditions on a text that is not YAML are undecided"),
+        ("text", "a string, which is never parsed"),
+    ])),
+    "How `$.result` reads the texts that tools return, by tool pattern: `\"get_*\": json`. The name of a tool counts before patterns. \
+     Default: `auto`.",
 );
 /// `functions`
 pub(in crate::policy) const FUNCTIONS: FieldShape = FieldShape::optional(

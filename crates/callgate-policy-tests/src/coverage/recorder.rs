@@ -112,6 +112,9 @@ impl<'c> BranchCounter<'c> {
                 let [input, output] = points.steps;
                 match evaluation.view.output {
                     None => self.count_steps(&transform.input, input, Root::Input, &evaluation.view),
+                    Some(_) if transform.changes_result() => {
+                        self.count_steps(&transform.output, output, Root::Result, &evaluation.view)
+                    }
                     Some(_) => self.count_steps(&transform.output, output, Root::Output, &evaluation.view),
                 }
             }
@@ -123,10 +126,8 @@ impl<'c> BranchCounter<'c> {
 
     /// Applies the steps of a transform one by one, to see which of them change something.
     fn count_steps(&mut self, steps: &[TransformStep], start: usize, root: Root, view: &CallView<'_>) {
-        let Some(before) = (if root == Root::Output { view.output } else { Some(view.input) }) else {
-            return;
-        };
-        let mut value = before.clone();
+        let Some(before) = view.member(root) else { return };
+        let mut value = before.to_value();
         for (point, step) in (start..).zip(steps) {
             if apply_steps(std::slice::from_ref(step), view, view, &mut value) == Ok(true) {
                 self.count(point, BranchKind::Changed);

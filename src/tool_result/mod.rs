@@ -1,0 +1,214 @@
+//! `$.result`: one view of what a tool returned, whether that is a value, a text or an MCP result. Output + [`ResultFormat`] →
+//! [`ToolResult`].
+//!
+//! Policies that read `$.result` decide the same for structured content, for JSON text and for plain values.
+
+mod formats;
+mod mcp_result;
+mod replacement;
+
+pub use formats::ResultFormats;
+pub use replacement::replace;
+
+use mcp_result::McpContent;
+
+use crate::call::{ResultProblem, ResultView};
+use crate::diagnostic::{Diagnostics, SourceMap};
+use crate::json::{self, Value};
+use crate::source;
+use crate::work_limit;
+
+/// The longest text that is parsed, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+
+/// How a text that a tool returned is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ResultFormat {
+    /// As JSON if it begins with `{` or `[` and is valid JSON; as a string otherwise.
+    #[default]
+    Auto,
+    /// As JSON. A text that is not JSON cannot be read.
+    Json,
+    /// As YAML. A text that is not YAML cannot be read.
+    Yaml,
+    /// As a string, whatever it contains.
+    Text,
+}
+
+impl ResultFormat {
+    /// The format with this name in rules.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "json" => Self::Json,
+            "yaml" => Self::Yaml,
+            "text" => Self::Text,
+            _ => return None,
+        })
+    }
+}
+
+/// What `$.result` is for an output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolResult {
+    /// The output has no content that could be read, such as an MCP result with an image only.
+    Absent,
+    /// The output itself.
+    Output,
+    /// The structured content of the output.
+    StructuredContent,
+    /// A value that a text contains, or the texts of several parts.
+    Parsed(Value),
+    /// The output cannot be read as declared.
+    Unreadable(ResultProblem),
+}
+
+impl ToolResult {
+    /// Reads an output.
+    pub fn from_output(output: &Value, format: ResultFormat) -> Self {
+        match McpContent::from_output(output) {
+            Some(McpContent::Structured) => Self::StructuredContent,
+            Some(McpContent::Text(text)) => {
+                Self::from_text(text, format).unwrap_or_else(|| Self::Parsed(text.into()))
+            }
+            Some(McpContent::Texts(texts)) => Self::Parsed(texts.into_iter().map(Value::from).collect()),
+            Some(McpContent::Other) => Self::Absent,
+            None => {
+                output.as_str().and_then(|text| Self::from_text(text, format)).unwrap_or(Self::Output)
+            }
+        }
+    }
+
+    /// Reads a text. Returns `None` if it stays a string.
+    fn from_text(text: &str, format: ResultFormat) -> Option<Self> {
+        match format {
+            ResultFormat::Text => return None,
+            ResultFormat::Auto if !text.trim_start().starts_with(['{', '[']) => return None,
+            _ => {}
+        }
+        if text.len() > MAX_BYTES {
+            return Some(Self::Unreadable(ResultProblem::TooLong));
+        }
+        if work_limit::spend_for(text.len(), 4).is_err() {
+            return Some(Self::Unreadable(ResultProblem::TooMuchWork));
+        }
+        let parsed = match format {
+            ResultFormat::Yaml => parse_yaml(text).ok_or(ResultProblem::NotYaml),
+            // A reader that takes the first of two equal keys sees another result than one that takes the last.
+            _ => json::parse(text).map_err(|error| match error.is_ambiguous() {
+                true => ResultProblem::AmbiguousJson,
+                false => ResultProblem::NotJson,
+            }),
+        };
+        match parsed {
+            Ok(value) => Some(Self::Parsed(value)),
+            Err(ResultProblem::NotJson) if format == ResultFormat::Auto => None,
+            Err(problem) => Some(Self::Unreadable(problem)),
+        }
+    }
+
+    /// The result as policies read it, for the output that it was read from.
+    pub fn view<'a>(&'a self, output: &'a Value) -> ResultView<'a> {
+        match self {
+            Self::Absent => ResultView::Absent,
+            Self::Output => ResultView::Value(output),
+            Self::StructuredContent => match output.get(mcp_result::STRUCTURED_CONTENT) {
+                Some(content) => ResultView::Value(content),
+                None => ResultView::Absent,
+            },
+            Self::Parsed(value) => ResultView::Value(value),
+            Self::Unreadable(problem) => ResultView::Unreadable(*problem),
+        }
+    }
+}
+
+/// Parses YAML as rules are parsed: every ambiguous text is refused.
+fn parse_yaml(text: &str) -> Option<Value> {
+    let (mut sources, mut diagnostics) = (SourceMap::default(), Diagnostics::default());
+    let root = source::parse(sources.add("result", ""), text, &mut diagnostics)?;
+    diagnostics.is_empty().then(|| root.to_json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::json;
+
+    fn read(output: Value, format: ResultFormat) -> Result<Option<Value>, ResultProblem> {
+        let result = ToolResult::from_output(&output, format);
+        match result.view(&output) {
+            ResultView::Absent => Ok(None),
+            ResultView::Value(value) => Ok(Some(value.clone())),
+            ResultView::Unreadable(problem) => Err(problem),
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_result_is_the_same_value() {
+        let order = json!({"id": 7, "items": [{"price": 1.5}]});
+        let text = r#" {"id": 7, "items": [{"price": 1.5}]}"#;
+        let part = json!({"type": "text", "text": text});
+        for output in [
+            order.clone(),
+            text.into(),
+            json!({"content": [part]}),
+            json!({"content": [part], "isError": false, "_meta": {"a": 1}}),
+            json!({"content": [{"type": "text", "text": "An order."}], "structuredContent": order}),
+            json!({"structuredContent": order}),
+            json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}, part]}),
+        ] {
+            assert_eq!(read(output.clone(), ResultFormat::Auto), Ok(Some(order.clone())), "{output}");
+        }
+    }
+
+    #[test]
+    fn texts_stay_strings_unless_they_are_json() {
+        for text in ["007", "done", "", "{not json", "\"quoted\"", "true", "[1, 2"] {
+            assert_eq!(read(text.into(), ResultFormat::Auto), Ok(Some(text.into())), "{text}");
+        }
+        assert_eq!(read("[1]".into(), ResultFormat::Text), Ok(Some("[1]".into())));
+        assert_eq!(read("007".into(), ResultFormat::Json), Err(ResultProblem::NotJson));
+        assert_eq!(read("7".into(), ResultFormat::Json), Ok(Some(json!(7))));
+    }
+
+    #[test]
+    fn ambiguous_texts_cannot_be_read() {
+        let duplicate = r#"{"status": "paid", "status": "open"}"#;
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for format in [ResultFormat::Auto, ResultFormat::Json] {
+            assert_eq!(read(duplicate.into(), format), Err(ResultProblem::AmbiguousJson));
+            assert_eq!(read(deep.as_str().into(), format), Err(ResultProblem::AmbiguousJson));
+        }
+        for text in ["a: 1\na: 2", "a: [", "- 010"] {
+            assert_eq!(read(text.into(), ResultFormat::Yaml), Err(ResultProblem::NotYaml), "{text}");
+        }
+    }
+
+    #[test]
+    fn yaml_is_read_where_it_is_declared() {
+        let text = "- id: '12'\n  amount: 12.50\n  note: |\n    two\n    lines\n";
+        let expected = json!([{"id": "12", "amount": 12.5, "note": "two\nlines\n"}]);
+        assert_eq!(read(text.into(), ResultFormat::Yaml), Ok(Some(expected)));
+        assert_eq!(read(text.into(), ResultFormat::Auto), Ok(Some(text.into())));
+    }
+
+    #[test]
+    fn other_objects_with_a_content_member_are_values() {
+        for output in [
+            json!({"content": "a page"}),
+            json!({"content": [{"text": "no type"}]}),
+            json!({"content": [], "title": "a page"}),
+            json!({"structuredContent": [1]}),
+            json!({"content": [], "isError": "no"}),
+        ] {
+            assert_eq!(read(output.clone(), ResultFormat::Auto), Ok(Some(output)));
+        }
+        assert_eq!(read(json!({"content": []}), ResultFormat::Auto), Ok(None));
+    }
+
+    #[test]
+    fn several_texts_are_an_array() {
+        let parts = json!([{"type": "text", "text": "[1]"}, {"type": "text", "text": "b"}]);
+        assert_eq!(read(json!({"content": parts}), ResultFormat::Json), Ok(Some(json!(["[1]", "b"]))));
+    }
+}
