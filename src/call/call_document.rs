@@ -189,7 +189,16 @@ pub struct CallView<'a> {
 impl<'a> CallView<'a> {
     /// A call before it ran, with its own arguments.
     pub fn new(call: &'a ToolCall, session: &'a SessionState) -> Self {
-        Self { call, input: &call.input, output: None, error: None, result: ResultView::Absent, session, annotations: None, lets: None }
+        Self {
+            call,
+            input: &call.input,
+            output: None,
+            error: None,
+            result: ResultView::Absent,
+            session,
+            annotations: None,
+            lets: None,
+        }
     }
 
     /// A member of the call document, or `None` if it is absent.

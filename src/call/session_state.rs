@@ -1,6 +1,7 @@
 //! Session state that later calls read: labels, facts, counts, and the progress of the run.
 
 mod changes;
+mod facts;
 mod persistence;
 mod question_counts;
 
@@ -8,19 +9,22 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(crate) use changes::SessionChanges;
+pub use facts::OnFull;
 
 use super::{Amount, Masks};
-use crate::json::{self, Map, Value, json};
+use crate::json::{self, Value, json};
 use changes::SessionChange;
+use facts::FactRecords;
 
 /// The state of one session: the `$.session` of the call document.
 ///
-/// Labels are only ever added. Facts are stored by name, or by name and key. A label or fact whose own condition was undecided is
+/// Labels are only ever added. Facts are stored by name, or by name and keys. A label or fact whose own condition was undecided is
 /// *unknown*: tests that read it are undecided from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionState {
     document: Value,
     unknown_parts: Vec<String>,
+    fact_records: FactRecords,
     halt_message: Option<String>,
     /// The amounts acquired of limits that count by run.
     acquired: HashMap<String, Amount>,
@@ -47,6 +51,7 @@ impl Default for SessionState {
         Self {
             document: json!({ "labels": [], "facts": {}, "calls": {} }),
             unknown_parts: Vec::new(),
+            fact_records: FactRecords::default(),
             halt_message: None,
             acquired: HashMap::new(),
             successful_inputs: HashMap::new(),
@@ -84,31 +89,6 @@ impl SessionState {
             && !labels.iter().any(|known| known == label)
         {
             labels.push(label.into());
-        }
-    }
-
-    /// Stores a value under a name, or under a name and a key; a later value replaces an earlier one.
-    pub fn set_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
-        self.log_change(|| {
-            let (name, key) = (name.to_owned(), key.map(str::to_owned));
-            SessionChange::FactSet { name, key, value: value.clone() }
-        });
-        let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
-        match key {
-            None => {
-                facts.insert(name.to_owned(), value);
-                // This replaces whatever an undecided fact would have stored here.
-                self.unknown_parts.retain(|known| known.strip_prefix("facts.") != Some(name));
-            }
-            Some(key) => {
-                let entry = facts.entry(name).or_insert_with(|| Value::Object(Map::new()));
-                if !entry.is_object() {
-                    *entry = Value::Object(Map::new());
-                }
-                if let Some(keyed) = entry.as_object_mut() {
-                    keyed.insert(key.to_owned(), value);
-                }
-            }
         }
     }
 

@@ -47,7 +47,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, SessionState, ToolCall, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, SessionState,
+    ToolCall, reason_code,
 };
 use crate::host::Clock;
 use crate::json::Value;
@@ -240,7 +241,10 @@ impl<'k> Kernel<'k> {
         let result = subject.read_result(outcome.output.as_ref());
         let view = CallView {
             output: outcome.output.as_ref(),
-            result: result.as_ref().zip(outcome.output.as_ref()).map_or(ResultView::Absent, |(result, output)| result.view(output)),
+            result: result
+                .as_ref()
+                .zip(outcome.output.as_ref())
+                .map_or(ResultView::Absent, |(result, output)| result.view(output)),
             error: outcome.error.as_deref(),
             ..subject.view(session)
         };

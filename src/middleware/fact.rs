@@ -1,60 +1,69 @@
-//! `fact`: stores a value from a completed call in the session, for the conditions of later calls.
+//! `fact`: stores values from a completed call in the session, for the conditions of later calls.
 
 use super::{KindDefinition, PolicyKind};
-use crate::call::{CallView, NodeRef, SessionState};
-use crate::diagnostic::{Diagnostic, INVALID_PATH};
+use crate::call::{CallView, NodeRef, OnFull, SessionState};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, OUT_OF_RANGE};
 use crate::json::Value;
 use crate::matcher::{Truth, ValueSource};
 use crate::path::Path;
-use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "fact",
-    doc: "Stores a value from a call that ran in the session, under a name and an optional key. Later calls can test it: \
-          `$.session.facts.NAME`, or `$.session.facts.NAME.KEY`.",
+    doc: "Stores values from a call that ran in the session, under a name and optional keys. Later calls can test them: \
+          `session.facts.NAME`, or `session.facts.NAME[KEY]`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
     reads_result: |_| true,
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| {
-        let name = node.get("name")?.as_str()?.to_owned();
-        let key = node.get("key").map(|node| ValueSource::read(node, reader));
-        let value = match node.get("value") {
-            Some(node) => ValueSource::read(node, reader)?,
-            None => ValueSource::Path(Path::parse("$.output").ok()?),
-        };
-        let key = match key {
-            Some(key) => Some(key?),
-            None => None,
-        };
-        if let Some(node) = node.get("key").filter(|_| key.as_ref().is_some_and(|key| !key.is_singular())) {
-            reader.report(Diagnostic::new(
-                &INVALID_PATH,
-                node.span,
-                "`key` needs a path to a single value; this path may return several",
-            ));
-            return None;
-        }
-        Some(PolicyKind::Fact(Fact { name, key, value }))
-    },
+    read: |node, reader| Fact::read(node, reader).map(PolicyKind::Fact),
 };
+
+/// The greatest number of values that a set may have, and the number without `max`.
+const MOST_VALUES: i64 = 100_000;
+const DEFAULT_VALUES: usize = 1_000;
+/// The greatest number of keys.
+const MOST_KEYS: usize = 8;
+
+const KEY: Shape = Shape::String("a JSONPath such as `$.input.order_id`, or an expression");
 
 static RECORD: RecordShape = RecordShape {
     name: "fact",
-    doc: "The value, and the name it is stored under.",
+    doc: "The value, and the name it is stored under. `collect` adds to a set instead, `forget` removes.",
     fields: &[
         FieldShape::required("name", Shape::String("a name"), "The fact's name."),
         FieldShape::optional(
             "key",
-            Shape::String("a JSONPath such as `$.input.order_id`, or an expression"),
-            "Stores one value for each value of this key. Default: only the latest value is stored.",
+            Shape::Either(&[KEY, Shape::NonEmptyList(&KEY)]),
+            "Stores one value for each value of this key, or of these keys: `[input.article, input.country]` is read as \
+             `session.facts.NAME[ARTICLE][COUNTRY]`. Default: only the latest value is stored.",
         ),
         FieldShape::optional(
             "value",
-            Shape::String("a JSONPath such as `$.output`, or an expression"),
+            Shape::String("a JSONPath such as `$.result`, or an expression"),
             "The value to store. Default: `$.output`.",
         ),
+        FieldShape::optional(
+            "collect",
+            Shape::String("a JSONPath such as `$.result.links`, or an expression"),
+            "Adds this value, or each element of an array, to a set. Conditions read the set as an array.",
+        ),
+        FieldShape::optional(
+            "max",
+            Shape::Integer(1, MOST_VALUES),
+            "The greatest number of values of the set. Default: 1,000.",
+        ),
+        FieldShape::optional(
+            "on_full",
+            Shape::Word(&[
+                ("undecided", "the fact becomes unknown: conditions that read it are undecided"),
+                ("drop_oldest", "the oldest values are removed"),
+            ]),
+            "What happens to a set that has more values. Default: `undecided`.",
+        ),
+        FieldShape::optional("forget", Shape::True, "Removes the fact, or its entry with this key."),
     ],
 };
 
@@ -63,46 +72,112 @@ static RECORD: RecordShape = RecordShape {
 pub struct Fact {
     /// The fact's name.
     pub name: String,
-    /// The key.
-    pub key: Option<ValueSource>,
-    /// The value.
-    pub value: ValueSource,
+    /// The keys.
+    pub keys: Vec<ValueSource>,
+    /// What the policy does.
+    pub action: FactAction,
 }
 
-/// The value of a fact in a call.
+/// What a `fact` policy does.
+#[derive(Debug)]
+pub enum FactAction {
+    /// Stores a value.
+    Set(ValueSource),
+    /// Adds values to a set.
+    Collect {
+        /// The value, or an array of values.
+        values: ValueSource,
+        /// The greatest number of values.
+        max: usize,
+        /// What a set does that has more.
+        on_full: OnFull,
+    },
+    /// Removes the fact or an entry of it.
+    Forget,
+}
+
+/// What a `fact` policy stores for a call.
 #[derive(Debug)]
 pub enum ExtractedFact {
-    /// The key or the value is absent.
+    /// Nothing: the key or the value is absent.
     Absent,
-    /// The key, if the fact has one, and the value.
-    Value(Option<String>, Value),
+    /// The value for these keys.
+    Value(Vec<String>, Value),
+    /// The values to add to the set.
+    Collected(Vec<Value>),
+    /// The entry with these keys is removed.
+    Forgotten(Vec<String>),
     /// A value on the path has the wrong type, so the fact is unknown.
     Unknown,
 }
 
 impl Fact {
-    /// Reads the fact from a completed call.
-    pub fn extract(&self, view: &CallView<'_>) -> ExtractedFact {
-        let key = match self.key.as_ref().map(|key| key.with_values(view, read_key)) {
-            None => None,
-            Some(Ok(key)) => Some(key),
-            Some(Err(missing)) => return missing,
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        let is_consistent = check_combination(node, reader);
+        let name = node.get("name")?.as_str()?.to_owned();
+        let keys = node.get("key").map(|node| read_keys(node, reader));
+        let action = if let Some(collect) = node.get("collect") {
+            let max = node.get("max").and_then(YamlNode::as_number).and_then(|max| max.as_u64());
+            let max = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(DEFAULT_VALUES);
+            let drops = node.get("on_full").and_then(YamlNode::as_str) == Some("drop_oldest");
+            let on_full = if drops { OnFull::DropOldest } else { OnFull::Undecided };
+            FactAction::Collect { values: ValueSource::read(collect, reader)?, max, on_full }
+        } else if node.get("forget").is_some() {
+            FactAction::Forget
+        } else {
+            FactAction::Set(match node.get("value") {
+                Some(node) => ValueSource::read(node, reader)?,
+                None => ValueSource::Path(Path::parse("$.output").ok()?),
+            })
         };
-        self.value.with_values(view, |values| match values {
-            Err(_) => ExtractedFact::Unknown,
-            Ok(values) if !self.value.is_singular() => {
-                ExtractedFact::Value(key, values.iter().map(|value| value.to_json()).collect())
-            }
-            Ok([]) => ExtractedFact::Absent,
-            Ok([value, ..]) => ExtractedFact::Value(key, value.to_json()),
-        })
+        let keys = match keys {
+            Some(keys) => keys?,
+            None => Vec::new(),
+        };
+        is_consistent.then_some(Self { name, keys, action })
     }
 
-    /// Stores the value in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
+    /// Reads the fact from a completed call.
+    pub fn extract(&self, view: &CallView<'_>) -> ExtractedFact {
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for key in &self.keys {
+            match key.with_values(view, read_key) {
+                Ok(key) => keys.push(key),
+                Err(missing) => return missing,
+            }
+        }
+        match &self.action {
+            FactAction::Forget => ExtractedFact::Forgotten(keys),
+            FactAction::Set(value) => value.with_values(view, |values| match values {
+                Err(_) => ExtractedFact::Unknown,
+                Ok(values) if !value.is_singular() => {
+                    ExtractedFact::Value(keys, values.iter().map(|value| value.to_json()).collect())
+                }
+                Ok([]) => ExtractedFact::Absent,
+                Ok([value, ..]) => ExtractedFact::Value(keys, value.to_json()),
+            }),
+            FactAction::Collect { values: source, .. } => source.with_values(view, |values| match values {
+                Err(_) => ExtractedFact::Unknown,
+                Ok([]) => ExtractedFact::Absent,
+                Ok([NodeRef::Json(Value::Array(items))]) if source.is_singular() => {
+                    ExtractedFact::Collected(items.clone())
+                }
+                Ok(values) => ExtractedFact::Collected(values.iter().map(|value| value.to_json()).collect()),
+            }),
+        }
+    }
+
+    /// Stores what was read in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
     pub fn store(&self, found: ExtractedFact, session: &mut SessionState) {
         match found {
             ExtractedFact::Absent => {}
-            ExtractedFact::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
+            ExtractedFact::Value(keys, value) => session.set_fact_entry(&self.name, &keys, value),
+            ExtractedFact::Collected(values) => {
+                if let FactAction::Collect { max, on_full, .. } = self.action {
+                    session.collect_fact(&self.name, &values, max, on_full);
+                }
+            }
+            ExtractedFact::Forgotten(keys) => session.forget_fact(&self.name, &keys),
             ExtractedFact::Unknown => self.mark_unknown(session),
         }
     }
@@ -111,6 +186,72 @@ impl Fact {
     pub fn mark_unknown(&self, session: &mut SessionState) {
         session.mark_unknown(&format!("facts.{}", self.name));
     }
+}
+
+impl ExtractedFact {
+    /// Everything that is stored, as JSON.
+    pub fn stored_values(&self) -> Option<Value> {
+        match self {
+            Self::Value(keys, value) => Some(crate::json::json!([keys, value])),
+            Self::Collected(values) => Some(values.iter().cloned().collect()),
+            Self::Absent | Self::Forgotten(_) | Self::Unknown => None,
+        }
+    }
+}
+
+/// Reports keys that exclude each other.
+fn check_combination(node: &YamlNode, reader: &mut PolicyReader<'_>) -> bool {
+    const EXCLUSIVE: [(&str, &[&str]); 2] =
+        [("collect", &["key", "value", "forget"]), ("forget", &["value"])];
+    let entries = node.entries().unwrap_or_default();
+    let find = |key: &str| entries.iter().find(|entry| entry.key == key);
+    let mut pairs = EXCLUSIVE.iter().flat_map(|(key, others)| others.iter().map(move |other| (*key, *other)));
+    let conflict = pairs.find_map(|(key, other)| Some((find(key)?, find(other)?)));
+    let stray = ["max", "on_full"].iter().find_map(|key| find(key)).filter(|_| find("collect").is_none());
+    let (message, span, label) = match (conflict, stray) {
+        (Some((first, second)), _) => {
+            let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
+            (message, second.key_span, Some(first.key_span))
+        }
+        (None, Some(stray)) => {
+            (format!("`{}` belongs to a set, which needs `collect`", stray.key), stray.key_span, None)
+        }
+        (None, None) => return true,
+    };
+    let mut diagnostic = Diagnostic::new(&CONFLICTING_KEYS, span, message)
+        .with_help("a fact has `value`, `collect` or `forget: true`; `key` belongs to `value` and `forget`");
+    if let Some(label) = label {
+        diagnostic = diagnostic.with_label(label, "the other key");
+    }
+    reader.report(diagnostic);
+    false
+}
+
+/// Reads one key, or a list of keys.
+fn read_keys(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Vec<ValueSource>> {
+    let nodes = node.items().unwrap_or(std::slice::from_ref(node));
+    if nodes.len() > MOST_KEYS {
+        let message = format!("a fact has at most {MOST_KEYS} keys");
+        reader.report(
+            Diagnostic::new(&OUT_OF_RANGE, node.span, message).with_help("join some of them to one key"),
+        );
+        return None;
+    }
+    let keys: Vec<Option<ValueSource>> = nodes.iter().map(|node| ValueSource::read(node, reader)).collect();
+    for (node, key) in nodes.iter().zip(&keys) {
+        if key.as_ref().is_some_and(|key| !key.is_singular()) {
+            reader.report(
+                Diagnostic::new(
+                    &INVALID_PATH,
+                    node.span,
+                    "`key` needs a path to a single value; this path may return several",
+                )
+                .with_help("write a path without `*`, `..`, slices and filters"),
+            );
+            return None;
+        }
+    }
+    keys.into_iter().collect()
 }
 
 /// Returns the key, or what is known of the fact without one.

@@ -43,7 +43,8 @@ impl CompiledPolicies {
     /// Indexes a plan.
     #[doc(hidden)]
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision, names, results } = plan;
+        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision, names, results } =
+            plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_positions: HashMap<String, usize> = HashMap::new();

@@ -20,9 +20,8 @@ impl ResultFormats {
             NamePattern::Nothing => true,
             NamePattern::Exact(name) => *self.by_name.entry(name).or_insert(format) == format,
             pattern => {
-                let is_same = |(known, _): &&(NamePattern, ResultFormat)| {
-                    known.as_regex() == pattern.as_regex()
-                };
+                let is_same =
+                    |(known, _): &&(NamePattern, ResultFormat)| known.as_regex() == pattern.as_regex();
                 match self.by_pattern.iter().find(is_same) {
                     Some((_, known)) => *known == format,
                     None => {

@@ -73,9 +73,7 @@ impl ToolResult {
             }
             Some(McpContent::Texts(texts)) => Self::Parsed(texts.into_iter().map(Value::from).collect()),
             Some(McpContent::Other) => Self::Absent,
-            None => {
-                output.as_str().and_then(|text| Self::from_text(text, format)).unwrap_or(Self::Output)
-            }
+            None => output.as_str().and_then(|text| Self::from_text(text, format)).unwrap_or(Self::Output),
         }
     }
 

@@ -40,7 +40,8 @@ pub fn replace(output: &mut Value, new: Value, format: ResultFormat) -> Result<(
             set_texts(output, &[text]);
         }
         Some(McpContent::Texts(_)) => {
-            let texts = new.as_array().map(|items| items.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+            let texts =
+                new.as_array().map(|items| items.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
             let texts = texts.flatten().ok_or(ReplacementError::NotTexts)?;
             let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
             set_texts(output, &texts);

@@ -1,7 +1,7 @@
 //! Changes that one call makes to a session, in order. So the changes of concurrent calls are merged in the order of the calls, not
 //! in the order in which they complete.
 
-use super::SessionState;
+use super::{OnFull, SessionState};
 use crate::call::{Amount, Masks};
 use crate::json::Value;
 
@@ -12,7 +12,9 @@ pub struct SessionChanges(Vec<SessionChange>);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SessionChange {
     LabelAdded(String),
-    FactSet { name: String, key: Option<String>, value: Value },
+    FactSet { name: String, keys: Vec<String>, value: Value },
+    FactForgotten { name: String, keys: Vec<String> },
+    FactCollected { name: String, values: Vec<Value>, max: usize, on_full: OnFull },
     MasksAdded(Masks),
     CallCounted(String),
     MarkedUnknown(String),
@@ -44,8 +46,12 @@ impl SessionState {
         for change in &changes.0 {
             match change {
                 SessionChange::LabelAdded(label) => self.add_label(label),
-                SessionChange::FactSet { name, key, value } => {
-                    self.set_fact(name, key.as_deref(), value.clone())
+                SessionChange::FactSet { name, keys, value } => {
+                    self.set_fact_entry(name, keys, value.clone())
+                }
+                SessionChange::FactForgotten { name, keys } => self.forget_fact(name, keys),
+                SessionChange::FactCollected { name, values, max, on_full } => {
+                    self.collect_fact(name, values, *max, *on_full)
                 }
                 SessionChange::MasksAdded(masks) => self.add_masks(masks),
                 SessionChange::CallCounted(tool) => self.count_call(tool),

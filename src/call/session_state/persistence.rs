@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Deserialize;
 
 use super::SessionState;
+use super::facts::FactRecords;
 use crate::call::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 
@@ -23,7 +24,7 @@ impl SessionState {
                 .collect()
         };
         let worked: BTreeMap<_, _> = self.successful_inputs.iter().collect();
-        json!({
+        let mut state = json!({
             "version": VERSION,
             "labels": part("labels"),
             "facts": part("facts"),
@@ -38,7 +39,11 @@ impl SessionState {
             "suspended": self.suspended,
             "run": self.run,
             "masks": self.masks.to_json(),
-        })
+        });
+        if let Some(members) = state.as_object_mut().filter(|_| !self.fact_records.is_empty()) {
+            members.insert("factRecords".to_owned(), json::serialized(&self.fact_records));
+        }
+        state
     }
 
     /// Reads a stored state. Returns `None` if it has another form.
@@ -58,11 +63,13 @@ impl SessionState {
             suspended,
             run,
             masks,
+            fact_records,
         } = json::from_value(stored).ok()?;
         let acquired = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
         (version == VERSION).then(|| Self {
             document: json!({ "labels": labels, "facts": facts, "calls": calls }),
             unknown_parts: unsettled,
+            fact_records,
             halt_message: halted,
             acquired: acquired.collect(),
             successful_inputs: worked,
@@ -127,16 +134,7 @@ impl SessionState {
         {
             self.add_label(label);
         }
-        if let (Some(Value::Object(known)), Some(Value::Object(facts))) =
-            (self.document.get_mut("facts"), text("facts"))
-        {
-            for (name, fact) in facts {
-                match (known.get_mut(name), fact) {
-                    (Some(Value::Object(known)), Value::Object(keyed)) => known.extend(keyed.clone()),
-                    _ => drop(known.insert(name.clone(), fact.clone())),
-                }
-            }
-        }
+        self.merge_facts(other);
         if let (Some(Value::Object(known)), Some(Value::Object(calls))) =
             (self.document.get_mut("calls"), text("calls"))
         {
@@ -182,4 +180,6 @@ struct StoredState {
     suspended: bool,
     run: u64,
     masks: BTreeMap<String, String>,
+    #[serde(default, rename = "factRecords")]
+    fact_records: FactRecords,
 }

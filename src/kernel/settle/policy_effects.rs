@@ -2,10 +2,11 @@
 
 use super::OutcomeBuilder;
 use crate::call::{
-    AuditEntry, CallView, Masks, OutcomeKind, Phase, Reason, ResultView, Root, SessionState, Verdict, reason_code,
+    AuditEntry, CallView, Masks, OutcomeKind, Phase, Reason, ResultView, Root, SessionState, Verdict,
+    reason_code,
 };
 use crate::host::ToolError;
-use crate::json::{Map, Value, json};
+use crate::json::{Map, Value};
 use crate::kernel::argument_suggestions::suggestion;
 use crate::kernel::events::{Change, ErrorMatched, Event, MatchStatus, SkipReason, notify};
 use crate::kernel::phase_recorder::Evaluation;
@@ -13,7 +14,7 @@ use crate::kernel::policy_reference::{PolicyHandle, PolicyRef};
 use crate::kernel::redacted_call::{RedactedCall, RedactedParts, Redaction, WITHHELD};
 use crate::matcher::Truth;
 use crate::middleware::{
-    Application, Audit, ExtractedFact, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
+    Application, Audit, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
 };
 use crate::path::Path;
 use crate::policy::{Mode, Policy};
@@ -140,7 +141,9 @@ impl OutcomeBuilder<'_> {
         }
         let mut result = match view.result {
             ResultView::Value(result) => result.clone(),
-            ResultView::Absent => return Err("the tool's result has no text and no structured content".to_owned()),
+            ResultView::Absent => {
+                return Err("the tool's result has no text and no structured content".to_owned());
+            }
             ResultView::Unreadable(problem) => return Err(problem.to_string()),
         };
         let is_changed = apply_steps(&transform.output, &view, rendered, &mut result)?;
@@ -210,14 +213,10 @@ impl OutcomeBuilder<'_> {
         }
         let view = self.view(input, session);
         let found = fact.extract(&view);
-        let masks = match &found {
-            ExtractedFact::Value(key, value) => {
-                RedactedCall::new(&self.subject, view).masks().matching(&json!([key, value]))
-            }
-            ExtractedFact::Absent | ExtractedFact::Unknown => Masks::new(),
-        };
+        let stored = found.stored_values();
+        let masks = stored.map(|stored| RedactedCall::new(&self.subject, view).masks().matching(&stored));
         fact.store(found, session);
-        session.add_masks(&masks);
+        session.add_masks(&masks.unwrap_or_default());
     }
 
     /// Evaluates and records a policy that changes only the session. Returns whether it is undecided; `None` if it
