@@ -9,7 +9,7 @@ use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_PATH, MISSING_KEY};
 use crate::path::{Path, PathStep};
 use crate::principal::PrincipalComparison;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::rules_schema::{CONSTANT, FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::source::YamlNode;
 use crate::template::Template;
 
@@ -36,18 +36,18 @@ static RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "expires",
-            Shape::String("a duration such as `24h`"),
+            Shape::Either(&[Shape::String("a duration such as `24h`"), CONSTANT]),
             "How long the request can be answered. Default: it does not expire.",
         ),
         FieldShape::optional(
             "approvers",
-            Shape::NonEmptyList(&Shape::String("a principal, or `role:NAME`")),
+            Shape::Either(&[Shape::NonEmptyList(&Shape::String("a principal, or `role:NAME`")), CONSTANT]),
             "Who may approve: verified principals by name, and everybody with a role, as in `role:finance`. The host must set \
              `context.principal`, the principal for whom the agent acts: nobody can approve their own request.",
         ),
         FieldShape::optional(
             "quorum",
-            Shape::Integer(1, 100),
+            Shape::Either(&[Shape::Integer(1, 100), CONSTANT]),
             "The number of approvals required, each from a different principal. Default: 1.",
         ),
         FieldShape::optional(
@@ -141,7 +141,11 @@ static REMEMBER: RecordShape = RecordShape {
             Shape::NonEmptyList(&Shape::String("a JSONPath below `$.input`")),
             "For `scope: fields`: the arguments that must be the same.",
         ),
-        FieldShape::required("for", Shape::String("a duration such as `8h`"), "How long the grant is valid."),
+        FieldShape::required(
+            "for",
+            Shape::Either(&[Shape::String("a duration such as `8h`"), CONSTANT]),
+            "How long the grant is valid.",
+        ),
     ],
 };
 

@@ -4,7 +4,7 @@ use super::{KindDefinition, PolicyKind};
 use crate::call::Amount;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::principal::PrincipalComparison;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::rules_schema::{CONSTANT, FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::source::YamlNode;
 use crate::template::Template;
 
@@ -21,14 +21,18 @@ pub(super) static KIND: KindDefinition = KindDefinition {
 };
 
 /// The range of an amount.
-const COUNT: Shape = Shape::Integer(0, 1_000_000_000_000);
+const COUNT: Shape = Shape::Either(&[Shape::Integer(0, 1_000_000_000_000), CONSTANT]);
 
 static RECORD: RecordShape = RecordShape {
     name: "budget",
     doc: "The bounds, and what happens when one is reached.",
     fields: &[
         FieldShape::optional("tokens", COUNT, "Maximum number of input and output tokens."),
-        FieldShape::optional("cost", Shape::Number, "Maximum cost of model calls, in the host's currency."),
+        FieldShape::optional(
+            "cost",
+            Shape::Either(&[Shape::Number, CONSTANT]),
+            "Maximum cost of model calls, in the host's currency.",
+        ),
         FieldShape::optional("calls", COUNT, "Maximum number of executed tool calls."),
         FieldShape::optional("iterations", COUNT, "Maximum number of model calls."),
         FieldShape::optional(

@@ -8,7 +8,7 @@ use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::json::{self, Value, json};
 use crate::matcher::{NamePattern, PatternList};
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::rules_schema::{CONSTANT, FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::script::Expression;
 use crate::source::YamlNode;
 
@@ -30,7 +30,7 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "ttl",
-            Shape::String("a duration such as `60s`, or `forever`"),
+            Shape::Either(&[Shape::String("a duration such as `60s`, or `forever`"), CONSTANT]),
             "How long a result is valid after the tool returned it. With `forever`, until it is evicted or invalidated.",
         ),
         FieldShape::optional(

@@ -3,7 +3,7 @@
 use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, LimitRule};
 use super::{KindDefinition, PolicyKind};
 use crate::host::{Allowance, Amount};
-use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::rules_schema::{CONSTANT, FieldShape, Polarity, RecordShape, Shape};
 use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -31,7 +31,7 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "max",
-            Shape::Integer(1, 1_000_000),
+            Shape::Either(&[Shape::Integer(1, 1_000_000), CONSTANT]),
             "Maximum number of calls that run at the same time.",
         ),
         limit::KEY,

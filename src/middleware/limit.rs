@@ -9,7 +9,7 @@ use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE}
 use crate::host::{Allowance, Amount};
 use crate::json::{self, Value};
 use crate::matcher::{Truth, ValueSource};
-use crate::rules_schema::{FieldShape, PolicyReader, Shape};
+use crate::rules_schema::{CONSTANT, FieldShape, PolicyReader, Shape};
 use crate::source::YamlNode;
 use crate::template::Template;
 
@@ -29,7 +29,7 @@ pub(super) const ON_EXCEED: FieldShape = FieldShape::optional(
 );
 pub(super) const MAX_WAIT: FieldShape = FieldShape::optional(
     "max_wait",
-    Shape::String("a duration such as `10s`"),
+    Shape::Either(&[Shape::String("a duration such as `10s`"), CONSTANT]),
     "For `on_exceed: wait`: how long a call may wait.",
 );
 pub(super) const MESSAGE: FieldShape = FieldShape::optional(

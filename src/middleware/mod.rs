@@ -2,6 +2,7 @@
 
 mod allow;
 mod approval;
+mod argument_types;
 mod around;
 mod audit;
 mod budget;

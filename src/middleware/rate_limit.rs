@@ -7,7 +7,7 @@ use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
 use crate::matcher::ValueSource;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
+use crate::rules_schema::{CONSTANT, FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
 use crate::source::{YamlNode, YamlValue};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -28,24 +28,28 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "limit",
-            Shape::Number,
+            Shape::Either(&[Shape::Number, CONSTANT]),
             "Maximum number of calls, or maximum total `cost`, in one period (`per`).",
         ),
         FieldShape::required(
             "per",
-            Shape::String("a duration such as `1m`, or `run` or `conversation`"),
+            Shape::Either(&[Shape::String("a duration such as `1m`, or `run` or `conversation`"), CONSTANT]),
             "The period: a duration such as `1m` or `1d`; `run` for one session; `conversation` for all sessions with the same \
              `session.conversationId`, stored for 30 days.",
         ),
         FieldShape::optional(
             "burst",
-            Shape::Number,
+            Shape::Either(&[Shape::Number, CONSTANT]),
             "For `gcra`: how much can be used at once. Default: the value of `limit`.",
         ),
         limit::KEY,
         FieldShape::optional(
             "cost",
-            Shape::Either(&[Shape::Number, Shape::String("a JSONPath such as `$.input.amount`")]),
+            Shape::Either(&[
+                Shape::Number,
+                Shape::String("a JSONPath such as `$.input.amount`, or an expression"),
+                CONSTANT,
+            ]),
             "The cost of one call: a number, or a path to a number in the call. Decimals are exact. Default: 1.",
         ),
         FieldShape::optional(

@@ -1,9 +1,11 @@
 //! `validate`: validates arguments against a JSON Schema.
 
-use super::{KindDefinition, PolicyKind};
+use super::{KindDefinition, PolicyKind, argument_types};
 use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{Reason, reason_code};
-use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, WRONG_TYPE};
+use crate::diagnostic::{
+    CONFLICTING_KEYS, Diagnostic, INVALID_SCHEMA, MISSING_KEY, Span, UNKNOWN_VALUE, WRONG_TYPE,
+};
 use crate::json;
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
 use crate::source::{YamlNode, YamlValue};
@@ -19,19 +21,46 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     needs_matcher: false,
     applies_to_run: false,
     read: |node, reader| {
-        read_schema(node.get("schema")?, reader).map(|schema| PolicyKind::Validate(Validate { schema }))
+        let schema = match (node.get("schema"), node.get("arguments")) {
+            (Some(schema), None) => read_schema(schema, reader)?,
+            (None, Some(arguments)) => Some(argument_types::read(arguments, reader)?),
+            (schema, _) => {
+                report_choice(node, schema.is_some(), reader);
+                return None;
+            }
+        };
+        Some(PolicyKind::Validate(Validate { schema }))
     },
 };
 
 static RECORD: RecordShape = RecordShape {
     name: "validate",
     doc: "The schema.",
-    fields: &[FieldShape::required(
-        "schema",
-        Shape::Any,
-        "`tool` for the tool's own schema, an inline JSON Schema, or `{ file: x.json }` next to the rules file.",
-    )],
+    fields: &[
+        FieldShape::optional(
+            "schema",
+            Shape::Any,
+            "`tool` for the tool's own schema, an inline JSON Schema, or `{ file: x.json }` next to the rules file.",
+        ),
+        FieldShape::optional(
+            "arguments",
+            Shape::Map(&argument_types::ARGUMENT),
+            "The type of each argument, as in `{ order_id: text, \"note?\": string }`. An argument is required unless its name ends in `?`, \
+             and no other argument is accepted.",
+        ),
+    ],
 };
+
+fn report_choice(node: &YamlNode, has_both: bool, reader: &mut PolicyReader<'_>) {
+    let (code, message) = match has_both {
+        true => (&CONFLICTING_KEYS, "`schema` and `arguments` exclude each other"),
+        false => (&MISSING_KEY, "this `validate` policy has no schema"),
+    };
+    reader.report(
+        Diagnostic::new(code, node.span, message)
+            .with_help("write `schema: tool`, or `arguments:` with the type of each argument"),
+    );
+}
 
 /// Settings of a `validate` policy.
 #[derive(Debug)]
@@ -89,10 +118,19 @@ fn compile_schema(
     value: &json::Value,
     reader: &mut PolicyReader<'_>,
 ) -> Option<ArgumentSchema> {
+    compile_located(value, reader, |pointer| span_at_pointer(node, pointer))
+}
+
+/// Compiles a schema. `locate` returns the location of what a JSON Pointer into the schema names.
+pub(super) fn compile_located(
+    value: &json::Value,
+    reader: &mut PolicyReader<'_>,
+    locate: impl FnOnce(&str) -> Span,
+) -> Option<ArgumentSchema> {
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {
-            let span = error.pointer.as_deref().map_or(node.span, |pointer| span_at_pointer(node, pointer));
+            let span = locate(error.pointer.as_deref().unwrap_or_default());
             reader.report(Diagnostic::new(&INVALID_SCHEMA, span, error.problem()).with_help(error.help()));
             None
         }
@@ -100,7 +138,7 @@ fn compile_schema(
 }
 
 /// Returns the location of the value that a JSON Pointer names, or of its nearest ancestor in the file.
-fn span_at_pointer(node: &YamlNode, pointer: &str) -> Span {
+pub(super) fn span_at_pointer(node: &YamlNode, pointer: &str) -> Span {
     let mut found = node;
     for word in pointer.split('/').skip(1) {
         let word = word.replace("~1", "/").replace("~0", "~");

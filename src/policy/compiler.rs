@@ -18,7 +18,7 @@ use crate::json::{self, Digest, Value, json};
 use crate::matcher::{self, Matcher};
 use crate::middleware::{KINDS, KindDefinition, PolicyKind};
 use crate::principal::PrincipalComparison;
-use crate::rules_schema::{self, FieldShape, PolicyReader, RecordShape, Shape};
+use crate::rules_schema::{self, FieldShape, PolicyReader, RecordShape, Shape, insert_constants};
 use crate::script::Names;
 use crate::source::{LoadedFile, MappingEntry, YamlNode};
 use crate::tool_result::ResultFormats;
@@ -148,7 +148,8 @@ pub fn compile(
             reader.names = Arc::clone(&names);
             reader.absent_matches = defaults.absent_matches;
             reader.principals = defaults.principals;
-            let policy = read_policy(node, &mut reader);
+            let inserted = insert_constants(node, &Shape::Record(&POLICY_RECORD), &mut reader);
+            let policy = read_policy(inserted.as_ref().unwrap_or(node), &mut reader);
             referenced_files.append(&mut reader.referenced_paths);
             pattern_count += policy.as_ref().map_or(0, |policy| policy.matcher.tools.len());
             if pattern_count > MAX_PATTERNS {

@@ -11,6 +11,7 @@ use regex::Regex;
 use super::path_hints;
 use super::regex_hints::{self, RegexProblem};
 use super::script_hints::ScriptProblem;
+use super::shape::Shape;
 use crate::call::{ContextReads, Root};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_SCRIPT,
@@ -99,6 +100,11 @@ impl<'a> PolicyReader<'a> {
             in_definition: false,
             is_negated: false,
         }
+    }
+
+    /// Reports all mismatches between a node and a shape; `name` is its name in messages.
+    pub(super) fn check_shape(&mut self, shape: &Shape, node: &YamlNode, name: &str) {
+        shape.check(node, name, self.diagnostics);
     }
 
     /// Records that a definition of the bundle is named.

@@ -74,6 +74,30 @@ impl YamlNode {
         Self { value: YamlValue::String(YamlString { text, style: StringStyle::Plain }), span }
     }
 
+    /// A JSON value in the place of a node.
+    pub fn from_json(value: &Value, span: Span) -> Self {
+        let value = match value {
+            Value::Null => YamlValue::Null,
+            Value::Bool(value) => YamlValue::Bool(*value),
+            Value::Number(number) => YamlValue::Number(number.clone()),
+            Value::String(text) => {
+                YamlValue::String(YamlString { text: text.clone(), style: StringStyle::Quoted })
+            }
+            Value::Array(items) => {
+                YamlValue::Sequence(items.iter().map(|item| Self::from_json(item, span)).collect())
+            }
+            Value::Object(members) => {
+                let entry = |(key, value): (&str, &Value)| MappingEntry {
+                    key: key.to_owned(),
+                    key_span: span,
+                    value: Self::from_json(value, span),
+                };
+                YamlValue::Mapping(members.iter().map(|(key, value)| entry((key, value))).collect())
+            }
+        };
+        Self { value, span }
+    }
+
     /// The key of an entry, as a string.
     pub fn from_key(entry: &MappingEntry) -> Self {
         let text = YamlString { text: entry.key.clone(), style: StringStyle::Plain };
