@@ -46,13 +46,13 @@ impl GateResult {
             DecisionCause::Missing(reference, values) => {
                 let policy = subject.policy(*reference)?;
                 let PolicyKind::Require(require) = &policy.kind else { return None };
-                let message = match (&require.message, &policy.description) {
+                let message = match (&require.refusal.message, &policy.description) {
                     (None, None) => {
                         format!("`{}` needs more: {}", subject.call.tool, describe_missing(values))
                     }
                     (template, _) => policy_message(policy, template.as_ref(), redacted.view(view)),
                 };
-                (require.code.as_str(), Some(policy.id.clone()), message)
+                (require.refusal.code.as_str(), Some(policy.id.clone()), message)
             }
             DecisionCause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;
@@ -77,7 +77,7 @@ impl GateResult {
 /// The code and message of a policy that denies or halts.
 fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
     let (code, template) = match &policy.kind {
-        PolicyKind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
+        PolicyKind::Deny(deny) => (deny.refusal.code.as_str(), deny.refusal.message.as_ref()),
         PolicyKind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
         _ => (reason_code::DENIED, None),
     };

@@ -1,10 +1,9 @@
 //! `deny`: refuses a call.
 
+use super::refusal::{Refusal, RefusalCode};
 use super::{KindDefinition, PolicyKind};
 use crate::call::reason_code;
-use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
 use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
-use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "deny",
@@ -14,24 +13,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: true,
     applies_to_run: false,
-    read: |node, reader| {
-        let message = match node.get("message") {
-            Some(message) => Some(reader.read_template(message, &[])?),
-            None => None,
-        };
-        let code = match node.get("code") {
-            Some(code) if code.as_str() == Some("") => {
-                reader.report(
-                    Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty")
-                        .with_help("write for example `outside_tenant`"),
-                );
-                return None;
-            }
-            Some(code) => code.as_str()?.to_owned(),
-            None => reason_code::DENIED.to_owned(),
-        };
-        Some(PolicyKind::Deny(Deny { message, code }))
-    },
+    read: |node, reader| Some(PolicyKind::Deny(Deny { refusal: Refusal::read(node, reader, &CODE)? })),
 };
 
 static RECORD: RecordShape = RecordShape {
@@ -51,11 +33,11 @@ static RECORD: RecordShape = RecordShape {
     ],
 };
 
+const CODE: RefusalCode = RefusalCode { default: reason_code::DENIED, example: "outside_tenant" };
+
 /// Settings of a `deny` policy.
 #[derive(Debug)]
 pub struct Deny {
-    /// The message to the agent.
-    pub message: Option<Template>,
-    /// The reason code.
-    pub code: String,
+    /// The message and the reason code.
+    pub refusal: Refusal,
 }

@@ -19,6 +19,7 @@ mod limit;
 mod model;
 mod rate_limit;
 mod recover;
+mod refusal;
 mod require;
 mod redact;
 mod respond;
@@ -47,6 +48,7 @@ pub use limit::{CallCost, CountedCalls, Limit, LimitCharge, LimitRule, OnExceed}
 pub use model::Model;
 pub use recover::Recover;
 pub use redact::Redact;
+pub use refusal::Refusal;
 pub use require::{Missing, Require, describe_missing};
 pub use respond::Respond;
 pub use retry::Retry;

@@ -1,12 +1,11 @@
 //! `require`: refuses a call while values that it needs are missing.
 
+use super::refusal::{Refusal, RefusalCode};
 use super::{KindDefinition, PolicyKind};
 use crate::call::{CallView, NodeRef, reason_code};
-use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
 use crate::json::Value;
 use crate::matcher::{Truth, ValueSource};
 use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
-use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "require",
@@ -18,29 +17,11 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     needs_matcher: true,
     applies_to_run: false,
     read: |node, reader| {
-        let message = match node.get("message") {
-            Some(message) => Some(reader.read_template(message, &[])?),
-            None => None,
-        };
-        let code = match node.get("code") {
-            Some(code) if code.as_str() == Some("") => {
-                reader.report(
-                    Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty")
-                        .with_help("write for example `not_looked_up`"),
-                );
-                return None;
-            }
-            Some(code) => code.as_str()?.to_owned(),
-            None => reason_code::MISSING.to_owned(),
-        };
+        let refusal = Refusal::read(node, reader, &CODE)?;
         let nodes = node.get("values")?.items().unwrap_or_default();
         let values: Vec<Option<ValueSource>> =
             nodes.iter().map(|node| ValueSource::read(node, reader)).collect();
-        Some(PolicyKind::Require(Require {
-            values: values.into_iter().collect::<Option<_>>()?,
-            message,
-            code,
-        }))
+        Some(PolicyKind::Require(Require { values: values.into_iter().collect::<Option<_>>()?, refusal }))
     },
 };
 
@@ -68,15 +49,15 @@ static RECORD: RecordShape = RecordShape {
     ],
 };
 
+const CODE: RefusalCode = RefusalCode { default: reason_code::MISSING, example: "not_looked_up" };
+
 /// Settings of a `require` policy.
 #[derive(Debug)]
 pub struct Require {
     /// The values that a call needs.
     pub values: Vec<ValueSource>,
-    /// The message to the agent.
-    pub message: Option<Template>,
-    /// The reason code.
-    pub code: String,
+    /// The message and the reason code.
+    pub refusal: Refusal,
 }
 
 /// What a call lacks.

@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::ScriptCompileError;
 use super::compiler::compile;
+use super::control_flow::ControlFlow;
 use super::dependencies::ProgramDependencies;
 use super::fuel::{Fuel, ScriptLimits};
-use super::interpreter::{ControlFlow, Interpreter};
+use super::interpreter::Interpreter;
 use super::journal::{Journal, JournalError};
 use super::names::Names;
 use super::parser::{Language, catch_panic, parse};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::fuel::{EvalError, Fuel};
-use super::function_table::MutatingFunction;
+use super::script_function::MutatingFunction;
 use super::value::{ScriptValue, ValueKind, depth, resolve_index};
 use crate::json::JsonType;
 

@@ -2,68 +2,13 @@
 
 use regex::Regex;
 
-use super::assignment::{ResolvedStep, apply_at, assign, mutate, read_element, read_property};
-use super::error_object::{SCRIPT_ERROR, error_object, to_error_object};
+use super::assignment::{read_element, read_property};
+use super::control_flow::{ControlFlow, EffectError, EvalResult, World, into_control_flow};
 use super::fuel::{DepthGuard, EvalError, Fuel, ScriptLimits};
-use super::function_table::{EffectKind, MutatingFunction};
-use super::named_value::NamedValue;
-use super::operators::{OperatorFn, negate, not};
-use super::program::{
-    AssignTarget, Code, CodeNode, FunctionBody, Program, ReadOnlyVariable, SourcePosition, TargetStep,
-};
+use super::operators::{negate, not};
+use super::program::{Code, CodeNode, FunctionBody, Program, SourcePosition};
+use super::script_function::EffectKind;
 use super::value::{ScriptValue, ValueKind};
-
-/// The host of a program: the values that it reads and the effects that it requests.
-pub(super) trait World<'r> {
-    /// Reads a member of the call.
-    ///
-    /// # Errors
-    /// The call does not have it.
-    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, EvalError>;
-
-    /// Reads a named value of the bundle.
-    ///
-    /// # Errors
-    /// It is absent or undecided.
-    fn read_named(&self, value: &'r NamedValue) -> Result<ScriptValue<'r>, EvalError>;
-
-    /// Returns the result of an effect, or ends this run if there is none yet.
-    fn request_effect(
-        &mut self,
-        kind: EffectKind,
-        given: Vec<ScriptValue<'r>>,
-        work: &Fuel,
-    ) -> Result<ScriptValue<'r>, EffectError<'r>>;
-}
-
-/// The error of an effect, or the end of the run.
-pub(super) enum EffectError<'r> {
-    /// An error of the effect itself, which a script can catch.
-    Exception(ScriptValue<'r>),
-    Error(EvalError),
-    /// The host ends the run and holds the reason.
-    End,
-}
-
-impl From<EvalError> for EffectError<'_> {
-    fn from(fault: EvalError) -> Self {
-        Self::Error(fault)
-    }
-}
-
-/// A jump, an error or the end of the run, instead of a value.
-pub(super) enum ControlFlow<'r> {
-    Break(ScriptValue<'r>),
-    Continue,
-    Return(ScriptValue<'r>),
-    Exception(ScriptValue<'r>, SourcePosition),
-    Error(String, SourcePosition),
-    Absent(String, SourcePosition),
-    LimitExceeded(String, SourcePosition),
-    End,
-}
-
-pub(super) type EvalResult<'r> = Result<ScriptValue<'r>, ControlFlow<'r>>;
 
 /// One run of a program.
 pub(super) struct Interpreter<'r, W> {
@@ -72,17 +17,9 @@ pub(super) struct Interpreter<'r, W> {
     pub(super) fuel: Fuel,
     slots: Vec<ScriptValue<'r>>,
     /// The first slot of the running function.
-    first_slot: usize,
-    depth: usize,
-    calls: usize,
-}
-
-pub(super) fn into_control_flow<'r>(spot: SourcePosition) -> impl Fn(EvalError) -> ControlFlow<'r> {
-    move |fault| match fault {
-        EvalError::Error(message) => ControlFlow::Error(message, spot),
-        EvalError::Absent(message) => ControlFlow::Absent(message, spot),
-        EvalError::LimitExceeded(message) => ControlFlow::LimitExceeded(message, spot),
-    }
+    pub(super) first_slot: usize,
+    pub(super) depth: usize,
+    pub(super) calls: usize,
 }
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
@@ -291,51 +228,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
-    fn evaluate_let(&mut self, slot: usize, value: &'r CodeNode) -> EvalResult<'r> {
-        let value = self.evaluate_node(value)?;
-        self.set_slot(slot, value);
-        Ok(ScriptValue::Null)
-    }
-
-    fn evaluate_assignment(
-        &mut self,
-        target: &'r AssignTarget,
-        operator: Option<OperatorFn>,
-        value: &'r CodeNode,
-        spot: SourcePosition,
-    ) -> EvalResult<'r> {
-        let value = self.evaluate_node(value)?;
-        let steps = self.resolve_steps(&target.steps)?;
-        let value = match operator {
-            None => value,
-            Some(operator) => {
-                let mut old = self.slot(target.slot).clone();
-                for step in &steps {
-                    old = step.read(&old).map_err(into_control_flow(spot))?;
-                }
-                operator(&self.fuel, &old, &value).map_err(into_control_flow(spot))?
-            }
-        };
-        let (work, target) = self.slot_mut(target.slot);
-        assign(work, target, &steps, value).map_err(into_control_flow(spot))?;
-        Ok(ScriptValue::Null)
-    }
-
-    fn evaluate_throw(&mut self, value: &'r CodeNode, spot: SourcePosition) -> EvalResult<'r> {
-        let value = self.evaluate_node(value)?;
-        let thrown = to_error_object(value, &self.fuel).map_err(into_control_flow(spot))?;
-        Err(ControlFlow::Exception(thrown, spot))
-    }
-
-    fn evaluate_block(&mut self, nodes: &'r [CodeNode]) -> EvalResult<'r> {
-        let mut last = ScriptValue::Null;
-        for node in nodes {
-            last = self.evaluate_node(node)?;
-        }
-        Ok(last)
-    }
-
-    fn slot(&self, slot: usize) -> &ScriptValue<'r> {
+    pub(super) fn slot(&self, slot: usize) -> &ScriptValue<'r> {
         self.slots.get(self.first_slot + slot).unwrap_or(&ScriptValue::Null)
     }
 
@@ -345,7 +238,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
-    fn slot_mut(&mut self, slot: usize) -> (&Fuel, Option<&mut ScriptValue<'r>>) {
+    pub(super) fn slot_mut(&mut self, slot: usize) -> (&Fuel, Option<&mut ScriptValue<'r>>) {
         (&self.fuel, self.slots.get_mut(self.first_slot + slot))
     }
 
@@ -386,54 +279,5 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Err(EffectError::Error(error)) => Err(into_control_flow(spot)(error)),
             Err(EffectError::End) => Err(ControlFlow::End),
         }
-    }
-
-    /// Does not catch exceeded limits and the end of the run at an effect without a result.
-    fn try_catch(
-        &mut self,
-        attempt: &'r CodeNode,
-        error: Option<usize>,
-        handler: &'r CodeNode,
-    ) -> EvalResult<'r> {
-        let (base, calls, depth) = (self.first_slot, self.calls, self.depth);
-        let caught = match self.evaluate_node(attempt) {
-            Err(ControlFlow::Exception(value, _)) => value,
-            Err(ControlFlow::Error(message, spot) | ControlFlow::Absent(message, spot)) => {
-                let message = ScriptValue::text(&self.fuel, &message).map_err(into_control_flow(spot))?;
-                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.fuel)
-                    .map_err(into_control_flow(spot))?
-            }
-            other => return other,
-        };
-        (self.first_slot, self.calls, self.depth) = (base, calls, depth);
-        if let Some(slot) = error {
-            self.set_slot(slot, caught);
-        }
-        self.evaluate_node(handler)
-    }
-
-    fn resolve_steps(&mut self, steps: &'r [TargetStep]) -> Result<Vec<ResolvedStep<'r>>, ControlFlow<'r>> {
-        let mut targets = Vec::with_capacity(steps.len());
-        for step in steps {
-            targets.push(match step {
-                TargetStep::Key(key) => ResolvedStep::Key(key),
-                TargetStep::Index(index) => ResolvedStep::Index(self.evaluate_node(index)?),
-            });
-        }
-        Ok(targets)
-    }
-
-    fn evaluate_mutation(
-        &mut self,
-        how: MutatingFunction,
-        target: &'r AssignTarget,
-        arguments: &'r [CodeNode],
-        spot: SourcePosition,
-    ) -> EvalResult<'r> {
-        let argument = self.evaluate_nodes(arguments)?.into_iter().next();
-        let steps = self.resolve_steps(&target.steps)?;
-        let (work, target) = self.slot_mut(target.slot);
-        let mut action = |target: &mut ScriptValue<'r>| mutate(how, target, argument.as_ref(), work);
-        apply_at(work, target, &steps, &mut action).map_err(into_control_flow(spot))
     }
 }

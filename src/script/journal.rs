@@ -123,7 +123,7 @@ impl<'c> Journal<'c> {
         }
         for entry in &stored.entries {
             let known = super::function_table::find_function(&entry.effect)
-                .is_some_and(super::ScriptFunction::is_effect);
+                .is_some_and(super::script_function::ScriptFunction::is_effect);
             if !known || (entry.error.is_some() == entry.value.is_some()) {
                 return Err(JournalError::Malformed(
                     "an entry is not an effect with exactly one result".to_owned(),

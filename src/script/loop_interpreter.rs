@@ -1,8 +1,9 @@
 //! Interpreter for closures over arrays, and for loops.
 
-use super::function_table::ClosureFunction;
-use super::interpreter::{ControlFlow, EvalResult, Interpreter, World, into_control_flow};
+use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
+use super::interpreter::Interpreter;
 use super::program::{Closure, CodeNode, ForLoop, SourcePosition};
+use super::script_function::ClosureFunction;
 use super::value::{ScriptValue, ValueKind, key_to_value};
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {

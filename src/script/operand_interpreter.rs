@@ -3,11 +3,12 @@
 //! An absent or undecided operand makes the whole so, and undecided wins: `??` and `exists` turn only what is absent into a value.
 
 use super::assignment::read_element;
+use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
 use super::data_set::MemberIndex;
 use super::fuel::EvalError;
-use super::function_table::{Existence, Implementation};
-use super::interpreter::{ControlFlow, EvalResult, Interpreter, World, into_control_flow};
+use super::interpreter::Interpreter;
 use super::program::{CodeNode, ReadOnlyVariable, SourcePosition};
+use super::script_function::{Existence, Implementation};
 use super::value::{MemberMap, ScriptValue, ValueKind};
 use crate::call::Root;
 use crate::json::JsonType;

@@ -8,9 +8,9 @@ use regex::Regex;
 use super::data_set::{DataSet, MemberIndex};
 use super::definition_name::DefinitionName;
 use super::exact_number::ExactNumber;
-use super::function_table::{ClosureFunction, EffectKind, Existence, Implementation, MutatingFunction};
 use super::named_value::NamedValue;
 use super::operators::OperatorFn;
+use super::script_function::{ClosureFunction, EffectKind, Existence, Implementation, MutatingFunction};
 use crate::call::Root;
 use crate::name_pattern::NamePattern;
 

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use super::call_host::EMPTY;
+use super::control_flow::{EffectError, World};
 use super::effect::{Answer, ScriptEffect, parse_duration};
 use super::error_object::error_object;
 use super::exported_value::ExportedValue;
 use super::fuel::{EvalError, Fuel};
-use super::function_table::EffectKind;
-use super::interpreter::{EffectError, World};
 use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
 use super::named_value::NamedValue;
-use super::predicate::EMPTY;
 use super::program::{ReadOnlyVariable, SourcePosition};
 use super::replay_result::{ReplayResult, ScriptException, ScriptRunError};
 use super::script_call::CallSnapshot;
+use super::script_function::EffectKind;
 use super::value::{ScriptValue, ValueKind};
 use crate::call::Root;
 use crate::json::Value;

@@ -9,10 +9,11 @@ use crate::regex_compiler;
 use crate::script::ScriptCompileError;
 use crate::script::definition_name::DefinitionName;
 use crate::script::effect::parse_duration;
-use crate::script::function_table::{EffectKind, FUNCTIONS, Implementation, ScriptFunction, find_function};
+use crate::script::function_table::{FUNCTIONS, find_function};
 use crate::script::operators::{BINARY_OPERATORS, OperatorFn, find_operator, is_in_argument};
 use crate::script::parser::{byte_offset, closure_name};
 use crate::script::program::{Closure, Code, CodeNode};
+use crate::script::script_function::{EffectKind, Implementation, ScriptFunction};
 
 /// Names that other languages, and plain Rhai, use for these functions.
 const FUNCTION_ALIASES: &[(&str, &str)] = &[

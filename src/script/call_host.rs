@@ -1,0 +1,69 @@
+//! Host of an expression: the call that it reads.
+
+use std::sync::LazyLock;
+
+use super::control_flow::{EffectError, World};
+use super::fuel::{EvalError, Fuel};
+use super::named_value::{NamedDefinition, NamedValue};
+use super::program::ReadOnlyVariable;
+use super::script_function::EffectKind;
+use super::value::ScriptValue;
+use crate::call::{CallView, NamedResult, NodeRef, ResultView, Root};
+use crate::json::{Map, Value};
+
+/// The context of a call without one.
+pub(super) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+
+/// The call that an expression reads.
+pub(super) struct CallHost<'a>(pub(super) CallView<'a>);
+
+impl<'a> World<'a> for CallHost<'a> {
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, EvalError> {
+        let ReadOnlyVariable::Root(root) = member else {
+            return Err("an expression has no options".into());
+        };
+        match self.0.member(root) {
+            Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
+            Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
+            None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
+            None if root.is_settle_only() => Err(match self.0.result {
+                ResultView::Unreadable(problem) if root == Root::Result => problem.to_string().into(),
+                _ => EvalError::Absent(format!(
+                    "`{}` is available only once the call has settled",
+                    root.name()
+                )),
+            }),
+            None => Err(EvalError::Absent(format!("the call has no `{}`", root.name()))),
+        }
+    }
+
+    fn read_named(&self, value: &'a NamedValue) -> Result<ScriptValue<'a>, EvalError> {
+        let name = value.name();
+        let result = match (&value.definition, self.0.lets) {
+            (NamedDefinition::Path(path, _), _) => {
+                return path.read(&self.0).map_err(|error| error.in_named(name));
+            }
+            (NamedDefinition::Computed(body), Some(memo)) => value.evaluate_once(&**body, memo, &self.0),
+            (NamedDefinition::Computed(_), None) => {
+                return Err(format!("`{name}` is read outside an evaluation").into());
+            }
+        };
+        match result {
+            NamedResult::Value(value) => Ok(ScriptValue::Json(value)),
+            NamedResult::OpenCondition => {
+                Err(format!("`{name}` is open: a value that it tests is absent").into())
+            }
+            NamedResult::Absent(why) => Err(EvalError::Absent(why.clone()).in_named(name)),
+            NamedResult::Undecided(why) => Err(EvalError::Error(why.clone()).in_named(name)),
+        }
+    }
+
+    fn request_effect(
+        &mut self,
+        _: EffectKind,
+        _: Vec<ScriptValue<'a>>,
+        _: &Fuel,
+    ) -> Result<ScriptValue<'a>, EffectError<'a>> {
+        Err(EffectError::Error(EvalError::LimitExceeded("an expression has no effects".to_owned())))
+    }
+}

@@ -1,0 +1,262 @@
+//! An expression over one call: call → value.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::ScriptCompileError;
+use super::call_host::CallHost;
+use super::compiler::compile;
+use super::control_flow::ControlFlow;
+use super::definition_name::DefinitionName;
+use super::dependencies::ProgramDependencies;
+use super::expression_value::{ExpressionError, ExpressionValue};
+use super::fuel::{EvalError, Fuel, ScriptLimits};
+use super::interpreter::Interpreter;
+use super::named_value::{NamedBody, NamedDefinition, NamedPath, NamedValue};
+use super::names::Names;
+use super::parser::{Language, catch_panic, parse};
+use super::program::{Code, CodeNode, Program, ReadOnlyVariable};
+use super::value::ScriptValue;
+use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, Root};
+use crate::json::Value;
+use crate::path::ArgumentNames;
+
+/// The maximum length of an expression, in bytes.
+const MAX_EXPRESSION: usize = 16 << 10;
+
+static EXPRESSION_LIMITS: ScriptLimits = ScriptLimits {
+    subject: "the expression",
+    steps: 1_000_000,
+    string_bytes: 64 << 10,
+    total_string_bytes: 16 << 20,
+    values: 100_000,
+    output_bytes: 64 << 10,
+    nesting: 160,
+    call_depth: 24,
+};
+
+/// A compiled expression, which several threads can evaluate at once.
+#[derive(Debug)]
+pub struct Expression {
+    program: Program,
+    dependencies: ProgramDependencies,
+}
+
+impl Expression {
+    /// Compiles a Rhai expression over the members of the call document: `to_lower(input.query)`.
+    ///
+    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % ** in !in` it can call [`FUNCTIONS`](super::FUNCTIONS),
+    /// except those of scripts only. Nothing is converted: each operator and function takes values of its own types, and
+    /// any other type is an error; `x in y` looks for an element of an array, or for a key of `input`, `context` or `session`.
+    /// Numbers are exact decimals of up to 34 significant digits ([`NUMBERS`](super::NUMBERS)): `7 / 2` is 3.5, and 1 and 1.0 are
+    /// the same.
+    ///
+    /// # Errors
+    /// Invalid syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
+    /// Rhai features that expressions do not support.
+    pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
+        Self::compile_with(text, &Names::default())
+    }
+
+    /// Like [`compile`](Self::compile), for an expression that uses the names of a bundle.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_with(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
+        let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
+        let compiled = compile(text, &ast, Language::Expression, names)?;
+        Ok(Self { program: compiled.program, dependencies: compiled.dependencies })
+    }
+
+    /// The definitions of a bundle that a text names, as far as it is valid: they may be unknown.
+    pub fn names_in(text: &str) -> BTreeSet<DefinitionName> {
+        let names = Names::collecting();
+        Self::compile_with(text, &names)
+            .map(|expression| expression.dependencies.definitions)
+            .unwrap_or_default()
+    }
+
+    /// The definitions of the bundle that the expression names.
+    pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
+        &self.dependencies.definitions
+    }
+
+    /// Makes the expression a named value.
+    pub fn into_named(self, name: &str) -> NamedValue {
+        let dependencies = self.dependencies.clone();
+        let definition = match path_length(&self.program.main.code).filter(|length| *length <= MAX_PATH) {
+            Some(length) => NamedDefinition::Path(Box::new(self), length),
+            None => NamedDefinition::Computed(Box::new(self)),
+        };
+        NamedValue::new(name, definition, dependencies)
+    }
+
+    /// The named value that the expression consists of. Returns `None` for any other expression.
+    pub fn as_named(&self) -> Option<&Arc<NamedValue>> {
+        match &self.program.main.code.code {
+            Code::Named(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The members of the call that the expression reads.
+    pub fn roots_read(&self) -> BTreeSet<Root> {
+        self.dependencies.roots.clone()
+    }
+
+    /// Whether the expression reads a member of the call.
+    pub fn reads(&self, root: Root) -> bool {
+        self.dependencies.roots.contains(&root)
+    }
+
+    /// The members of the context that the expression reads.
+    pub fn context_reads(&self) -> &ContextReads {
+        &self.dependencies.context
+    }
+
+    /// The arguments that it reads, as far as their names are literals.
+    pub fn argument_names(&self) -> ArgumentNames {
+        self.dependencies.argument_names()
+    }
+
+    /// Evaluates the expression for a call.
+    ///
+    /// # Errors
+    /// A comparison of values of different types, a missing property or member, an undecided part of the session, a result of more
+    /// than 34 digits, and any exceeded limit of the sandbox.
+    ///
+    /// # Examples
+    /// ```
+    /// use callgate::call::{CallView, SessionState, ToolCall};
+    /// use callgate::script::Expression;
+    /// use callgate::json::json;
+    ///
+    /// let expression = Expression::compile("[to_lower(input.q), input.page]").unwrap();
+    /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "Rust", "page": 2})), SessionState::default());
+    /// assert_eq!(expression.value(&CallView::new(&call, &session)), Ok(json!(["rust", 2])));
+    /// ```
+    pub fn value(&self, view: &CallView<'_>) -> Result<Value, ExpressionError> {
+        self.evaluate(view, |value, work| value.to_json(work))
+    }
+
+    /// Evaluates the expression for a call, without a copy of a value that is a part of the call or of the rules.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn resolve<'a>(&'a self, view: &CallView<'a>) -> Result<ExpressionValue<'a>, ExpressionError> {
+        if view.lets.is_none() && self.dependencies.needs_memo {
+            return self.value(view).map(ExpressionValue::Owned);
+        }
+        let result = catch_panic(|| {
+            let (value, fuel) = self.run(view)?;
+            Ok(match value {
+                ScriptValue::Json(value) => ExpressionValue::Borrowed(NodeRef::Json(value)),
+                ScriptValue::Borrowed(text) => ExpressionValue::Borrowed(NodeRef::Text(text)),
+                value => ExpressionValue::Owned(value.to_json(&fuel)?),
+            })
+        });
+        flatten(result)
+    }
+
+    /// The value of an expression that is true or false for a call.
+    ///
+    /// # Errors
+    /// A value that is not a boolean, and the errors of [`value`](Self::value).
+    pub fn boolean(&self, view: &CallView<'_>) -> Result<bool, ExpressionError> {
+        self.evaluate(view, |value, _| match value {
+            ScriptValue::Boolean(value) => Ok(*value),
+            ScriptValue::Json(Value::Bool(value)) => Ok(*value),
+            other => {
+                let found = other.json_type();
+                Err(format!("the expression returns a value of type {found}, not a boolean").into())
+            }
+        })
+    }
+
+    fn evaluate<T>(
+        &self,
+        view: &CallView<'_>,
+        make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, EvalError>,
+    ) -> Result<T, ExpressionError> {
+        let memo = LetMemo::default();
+        let view = CallView { lets: view.lets.or(Some(&memo)), ..*view };
+        flatten(catch_panic(|| {
+            let (value, fuel) = self.run(&view)?;
+            make(&value, &fuel)
+        }))
+    }
+
+    fn run<'r>(&'r self, view: &CallView<'r>) -> Result<(ScriptValue<'r>, Fuel), EvalError> {
+        if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
+            return Err("the input is not a JSON object".into());
+        }
+        self.dependencies.check_decided(view.session)?;
+        let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(&EXPRESSION_LIMITS));
+        match evaluation.run(Vec::new()) {
+            Ok(value) => Ok((value, evaluation.fuel)),
+            Err(ControlFlow::Absent(message, _)) => Err(EvalError::Absent(message)),
+            Err(ControlFlow::Error(message, _)) => Err(EvalError::Error(message)),
+            Err(ControlFlow::LimitExceeded(message, _)) => Err(EvalError::LimitExceeded(message)),
+            Err(_) => Err("the expression returns no value".into()),
+        }
+    }
+}
+
+fn flatten<T>(result: Result<Result<T, EvalError>, String>) -> Result<T, ExpressionError> {
+    match result {
+        Ok(result) => result.map_err(ExpressionError::from),
+        Err(message) => Err(ExpressionError { message, is_absent: false }),
+    }
+}
+
+/// The longest path that is read again for each use of its name.
+const MAX_PATH: usize = 32;
+
+/// The number of links, if code only reads a member of the call, of a named value or of the constants.
+fn path_length(node: &CodeNode) -> Option<usize> {
+    let length = match &node.code {
+        Code::Member(_) | Code::Data(..) | Code::String(_) | Code::Number(_) => 0,
+        Code::Named(value) => match value.definition {
+            NamedDefinition::Path(_, length) => length,
+            NamedDefinition::Computed(_) => return None,
+        },
+        Code::Property(container, _) => path_length(container)?,
+        Code::Index(operands) => {
+            let [container, index] = &**operands;
+            path_length(container)? + path_length(index)?
+        }
+        _ => return None,
+    };
+    Some(length + 1)
+}
+
+impl NamedBody for Expression {
+    fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
+        match self.value(view) {
+            Ok(value) => NamedResult::Value(value),
+            Err(ExpressionError { message, is_absent: true }) => NamedResult::Absent(message),
+            Err(ExpressionError { message, .. }) => NamedResult::Undecided(message),
+        }
+    }
+}
+
+impl NamedPath for Expression {
+    fn read<'r>(&'r self, view: &CallView<'r>) -> Result<ScriptValue<'r>, EvalError> {
+        self.run(view).map(|(value, _)| value)
+    }
+
+    fn begins_at_arguments(&self) -> bool {
+        let mut node = &self.program.main.code;
+        loop {
+            match &node.code {
+                Code::Property(container, _) => node = container,
+                Code::Index(operands) => {
+                    let [container, _] = &**operands;
+                    node = container;
+                }
+                Code::Named(value) => return value.may_be_argument(),
+                code => return matches!(code, Code::Member(ReadOnlyVariable::Root(Root::Input))),
+            }
+        }
+    }
+}
