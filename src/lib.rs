@@ -133,13 +133,13 @@ pub mod address;
 #[doc(hidden)]
 pub mod tokens;
 #[doc(hidden)]
+pub mod redaction;
+#[doc(hidden)]
 pub mod path;
 #[doc(hidden)]
 pub mod script;
 #[doc(hidden)]
 pub mod template;
-#[doc(hidden)]
-pub mod redaction;
 #[doc(hidden)]
 pub mod argument_schema;
 #[doc(hidden)]

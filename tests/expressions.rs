@@ -240,7 +240,7 @@ fn rejects_invalid_expressions_with_position_and_help() {
         ("input.a.all(|x| y > x)", 16, "unknown name `y`", "did you mean `x`?"),
         ("input.a.all(|x| foo(x))", 16, "unknown function `foo`", ""),
         ("input.a.all(true)", 12, "takes a closure", "all(array, |x| …)"),
-        ("input.a.all(|x, y| x == y)", 12, "one parameter", ""),
+        ("input.a.all(|x, y, z| x == y)", 12, "one parameter", ""),
         ("input.a.all(|input| input)", 12, "choose another name", ""),
         ("input.list.push(1)", 11, "is available only in scripts and functions", ""),
         ("is_null(next(input))", 8, "is available only in `around` scripts", ""),

@@ -62,6 +62,7 @@ mod failing_hosts;
 mod file_store;
 #[cfg(test)]
 mod fixtures;
+mod functions;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use callgate::call::{CallView, SessionState, ToolCall};
 use callgate::json::{Map, Value, json};
-use callgate::script::{FUNCTIONS, Predicate};
+use callgate::script::{Predicate, functions};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = Value> {
@@ -64,11 +64,7 @@ fn expression() -> impl Strategy<Value = String> {
             "..",
         ]);
         let name = prop::sample::select(
-            FUNCTIONS
-                .iter()
-                .map(|function| function.name)
-                .chain(["call", "eval", "curry"])
-                .collect::<Vec<_>>(),
+            functions().map(|function| function.name).chain(["call", "eval", "curry"]).collect::<Vec<_>>(),
         );
         prop_oneof![
             (inner.clone(), binary, inner.clone())
@@ -151,6 +147,24 @@ fn wrong_type_never_makes_a_true_expression_false() {
         ("input.a && input.b", json!({"a": true, "b": true})),
         ("split(input.a, \",\").len() == 2", json!({"a": "x,y"})),
         ("at(input.a, input.b) == 1", json!({"a": [1], "b": 0})),
+        ("first(input.a) + last(input.a) == 3", json!({"a": [1, 2]})),
+        ("unique(input.a).len() == 1", json!({"a": [1, 1]})),
+        ("zip(input.a, input.b).all(|p| p[0] < p[1])", json!({"a": [1, 2], "b": [2, 3]})),
+        ("input.a.find(|x| x > input.b) == 3", json!({"a": [1, 3], "b": 2})),
+        ("input.a.reduce(|sum, x| sum + x, input.b) == 6", json!({"a": [1, 2], "b": 3})),
+        ("input.a.sort(|x, y| y - x)[0] == 3", json!({"a": [1, 3]})),
+        ("pow(input.a, input.b) == 8 && sqrt(input.a * 2) == input.b - 1", json!({"a": 2, "b": 3})),
+        (
+            "is_even(input.a) && is_odd(input.b) && int(input.a) == 2 && sign(input.b) == 1",
+            json!({"a": 2, "b": 3}),
+        ),
+        ("sub_string(input.a, 0, 1) == \"x\" && chars(input.a).len() == 3", json!({"a": "xyz"})),
+        ("domain(input.a) == \"x.com\" && domain(input.a, \"x.com\")", json!({"a": "ana@x.com"})),
+        ("host(input.a, \"x.com\") && host(input.a) == \"x.com\"", json!({"a": "https://x.com"})),
+        ("inside(input.a, \"/srv\")", json!({"a": "/srv/x"})),
+        ("mentioned(input.a, \"write to ana@x.com\", \"email\")", json!({"a": "ana@x.com"})),
+        ("emails(input.a).len() == 1 && numbers(input.a).len() == 0", json!({"a": "ana@x.com"})),
+        ("reverse(input.a)[0] == 2", json!({"a": [1, 2]})),
     ] {
         let predicate = Predicate::compile(text).unwrap();
         assert_eq!(eval(&predicate, input.clone()), Ok(true), "{text}");

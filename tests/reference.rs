@@ -7,7 +7,7 @@ use callgate::policy::rules_record;
 use callgate::redaction::Detector;
 use callgate::rules_schema::{RecordShape, Shape};
 use callgate::script::{
-    AroundScript, FUNCTIONS, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
+    self, AroundScript, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
     ScriptFunction, VARIABLES,
 };
 use callgate_policy_tests::test_file_record;
@@ -43,7 +43,7 @@ fn describe(shape: &Shape, named: &mut Vec<&'static RecordShape>) -> String {
 
 fn functions(page: &mut String, wanted: impl Fn(&ScriptFunction) -> bool) {
     page.push_str("\n| function | returns |\n| --- | --- |\n");
-    for function in FUNCTIONS.iter().filter(|function| wanted(function)) {
+    for function in script::functions().filter(|function| wanted(function)) {
         let _ = writeln!(
             page,
             "| `{}` | {} |",

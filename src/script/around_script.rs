@@ -51,7 +51,7 @@ impl AroundScript {
     /// Compiles a script in Rhai's syntax. Its variables are `input`, which it may change, and `tool`, `server`, `id`,
     /// `context`, `session`, `annotations` and `options`; `next(input)` runs the wrapped execution, and the last value
     /// is the output. Operators and functions are those of [`Predicate`](super::Predicate), and the script functions of
-    /// [`FUNCTIONS`](super::FUNCTIONS).
+    /// [`functions`](super::functions).
     ///
     /// # Errors
     /// Invalid syntax, an unknown variable or function, a wrong number of arguments, an assignment to a read-only value,

@@ -179,10 +179,11 @@ fn set_member<'r>(
 pub(super) fn mutate<'r>(
     how: MutatingFunction,
     target: &mut ScriptValue<'r>,
-    argument: Option<&ScriptValue<'r>>,
+    arguments: &[ScriptValue<'r>],
     work: &Fuel,
 ) -> Result<ScriptValue<'r>, EvalError> {
     let found = target.json_type();
+    let argument = arguments.first();
     match how {
         MutatingFunction::Push => {
             let Some(items) = target.items_mut(work)? else {
@@ -192,6 +193,28 @@ pub(super) fn mutate<'r>(
             work.spend_values(1)?;
             items.update_depth(depth(&value))?;
             items.content.push(value);
+            Ok(ScriptValue::Null)
+        }
+        MutatingFunction::Insert => {
+            let [index, value] = arguments else { return Err("`insert` takes an index and a value".into()) };
+            let index = match index.kind() {
+                ValueKind::Number(index) => index.to_i64(),
+                _ => None,
+            };
+            let Some(index) = index else { return Err(whole_index_error()) };
+            let Some(items) = target.items_mut(work)? else {
+                return Err(format!("`insert` takes an array, this is of type {found}").into());
+            };
+            let length = items.content.len();
+            // As in Rhai: an index beyond an end means that end.
+            let index = match usize::try_from(index) {
+                Ok(index) => index.min(length),
+                Err(_) => resolve_index(index, length).unwrap_or(0),
+            };
+            work.spend_values(1)?;
+            work.spend_scan(length - index)?;
+            items.update_depth(depth(value))?;
+            items.content.insert(index, value.clone());
             Ok(ScriptValue::Null)
         }
         MutatingFunction::Pop => {

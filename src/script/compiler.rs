@@ -2,6 +2,7 @@
 //! call reaches them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rhai::{AST, Position};
 
@@ -11,11 +12,13 @@ use super::function_table::find_function;
 use super::names::Names;
 use super::operators::find_operator;
 use super::parser::{FunctionDefinition, Language, byte_offset, function_definitions, source_position};
-use super::program::{Code, CodeNode, FunctionBody, Program};
+use super::program::{Closure, Code, CodeNode, FunctionBody, Program};
 
 mod calls;
 mod chains;
+mod closures;
 mod expressions;
+mod literal_arguments;
 mod names;
 mod number_literal;
 mod statements;
@@ -45,6 +48,8 @@ pub(super) struct Compiler<'a> {
 pub(super) struct LocalVariable {
     pub(super) name: String,
     pub(super) is_constant: bool,
+    /// The closure that it holds.
+    pub(super) closure: Option<Arc<Closure>>,
 }
 
 /// A program and its dependencies.
@@ -84,7 +89,7 @@ pub(super) fn compile(
         functions.push(lowering.compile_function(key)?);
     }
     if language == Language::Script {
-        lowering.scope.push(LocalVariable { name: "input".to_owned(), is_constant: false });
+        lowering.scope.push(LocalVariable { name: "input".to_owned(), is_constant: false, closure: None });
     }
     lowering.slot_count = lowering.scope.len();
     if let (Language::Functions, Some(statement)) = (language, ast.statements().first()) {
@@ -172,7 +177,7 @@ impl<'a> Compiler<'a> {
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
             );
         }
-        Ok(self.push_variable(LocalVariable { name: name.to_owned(), is_constant }))
+        Ok(self.push_variable(LocalVariable { name: name.to_owned(), is_constant, closure: None }))
     }
 
     pub(super) fn push_variable(&mut self, variable: LocalVariable) -> usize {

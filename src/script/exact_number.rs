@@ -172,6 +172,18 @@ impl ExactNumber {
         Ok(power)
     }
 
+    /// The square root, rounded half to even at 34 significant digits.
+    ///
+    /// # Errors
+    /// The number is negative.
+    pub(super) fn square_root(self) -> Result<Self, String> {
+        if self.coefficient < 0 {
+            return Err(format!("{self} is negative and has no square root"));
+        }
+        let root = CONTEXT.sqrt(&self.repr()).ok().map(Rounded::value);
+        root.and_then(|root| from_repr(root.repr())).ok_or_else(|| format!("{self} has no square root"))
+    }
+
     /// The number with this many digits after the point.
     #[must_use]
     pub(super) fn round(self, rounding: Rounding, places: u8) -> Self {

@@ -45,7 +45,7 @@ pub struct Expression {
 impl Expression {
     /// Compiles a Rhai expression over the members of the call document: `to_lower(input.query)`.
     ///
-    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % ** in !in` it can call [`FUNCTIONS`](super::FUNCTIONS),
+    /// Beside Rhai's operators `&& || ?? ! == != < <= > >= + - * / % ** in !in` it can call the [`functions`](super::functions),
     /// except those of scripts only. Nothing is converted: each operator and function takes values of its own types, and
     /// any other type is an error; `x in y` looks for an element of an array, or for a key of `input`, `context` or `session`.
     /// Numbers are exact decimals of up to 34 significant digits ([`NUMBERS`](super::NUMBERS)): `7 / 2` is 3.5, and 1 and 1.0 are

@@ -1,69 +1,11 @@
-//! Interpreter for closures over arrays, and for loops.
+//! Interpreter for loops.
 
 use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
 use super::interpreter::Interpreter;
-use super::program::{Closure, CodeNode, ForLoop, SourcePosition};
-use super::script_function::ClosureFunction;
+use super::program::{CodeNode, ForLoop};
 use super::value::{ScriptValue, ValueKind, key_to_value};
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
-    pub(super) fn apply_closure(
-        &mut self,
-        how: ClosureFunction,
-        list: &'r CodeNode,
-        closure: &'r Closure,
-        spot: SourcePosition,
-    ) -> EvalResult<'r> {
-        let value = self.evaluate_node(list)?;
-        let list = match value.kind() {
-            ValueKind::Array(list) => list,
-            _ => {
-                let message =
-                    format!("`{}` takes an array, this is of type {}", how.name(), value.json_type());
-                return Err(ControlFlow::Error(message, spot));
-            }
-        };
-        let (mut collected, mut absent) = (Vec::new(), None);
-        for item in list.iter() {
-            self.set_slot(closure.parameter, item.clone());
-            let result = match self.evaluate_node(&closure.body) {
-                Ok(value) | Err(ControlFlow::Return(value)) => value,
-                Err(flow) => {
-                    self.keep_absent(flow, &mut absent)?;
-                    continue;
-                }
-            };
-            if how == ClosureFunction::Map {
-                self.fuel.spend_values(1).map_err(into_control_flow(spot))?;
-                collected.push(result);
-                continue;
-            }
-            let ValueKind::Boolean(is_true) = result.kind() else {
-                let message = format!("the closure of `{}` must return a boolean", how.name());
-                return Err(ControlFlow::Error(message, closure.body.position));
-            };
-            if absent.is_some() {
-                continue;
-            }
-            match how {
-                ClosureFunction::All if !is_true => return Ok(ScriptValue::Boolean(false)),
-                ClosureFunction::Some if is_true => return Ok(ScriptValue::Boolean(true)),
-                ClosureFunction::Filter if is_true => collected.push(item),
-                _ => {}
-            }
-        }
-        if let Some(absent) = absent {
-            return Err(absent);
-        }
-        match how {
-            ClosureFunction::All => Ok(ScriptValue::Boolean(true)),
-            ClosureFunction::Some => Ok(ScriptValue::Boolean(false)),
-            ClosureFunction::Filter | ClosureFunction::Map => {
-                ScriptValue::list(&self.fuel, collected).map_err(into_control_flow(spot))
-            }
-        }
-    }
-
     pub(super) fn run_loop(&mut self, condition: Option<&'r CodeNode>, body: &'r CodeNode) -> EvalResult<'r> {
         loop {
             if let Some(condition) = condition

@@ -6,6 +6,7 @@ use super::assignment::read_element;
 use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
 use super::data_set::MemberIndex;
 use super::fuel::EvalError;
+use super::function_library::tokens;
 use super::interpreter::Interpreter;
 use super::program::{CodeNode, ReadOnlyVariable, SourcePosition};
 use super::script_function::{Existence, Implementation};
@@ -13,6 +14,8 @@ use super::value::{MemberMap, ScriptValue, ValueKind};
 use crate::call::Root;
 use crate::json::JsonType;
 use crate::name_pattern::NamePattern;
+use crate::redaction::Redactor;
+use crate::tokens::TokenFormat;
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
     /// Evaluates operands in order. If one is absent, those after it are evaluated only to find out whether one is undecided.
@@ -161,6 +164,26 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             let message = format!("cannot compare values of different types, {found} and {elements}");
             ControlFlow::Error(message, spot)
         })
+    }
+
+    pub(super) fn evaluate_detects(
+        &mut self,
+        value: &'r CodeNode,
+        redactor: &Redactor,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
+        let value = self.evaluate_node(value)?;
+        tokens::detects(&self.fuel, redactor, &value).map_err(into_control_flow(spot))
+    }
+
+    pub(super) fn evaluate_mentioned(
+        &mut self,
+        operands: &'r [CodeNode; 2],
+        format: TokenFormat,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
+        let [subject, source] = self.evaluate_pair(operands)?;
+        tokens::mentioned(&self.fuel, format, &subject, &source).map_err(into_control_flow(spot))
     }
 
     pub(super) fn evaluate_is_tool(

@@ -13,6 +13,8 @@ use super::operators::OperatorFn;
 use super::script_function::{ClosureFunction, EffectKind, Existence, Implementation, MutatingFunction};
 use crate::call::Root;
 use crate::name_pattern::NamePattern;
+use crate::redaction::Redactor;
+use crate::tokens::TokenFormat;
 
 /// A line and a column, both from 1, in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +76,13 @@ pub(super) enum Code {
     Index(Box<[CodeNode; 2]>),
     Function(Implementation, Vec<CodeNode>),
     Matches(Box<CodeNode>, Regex),
-    Closure(ClosureFunction, Box<CodeNode>, Box<Closure>),
+    /// `detects(x, "api_key")`
+    Detects(Box<CodeNode>, Arc<Redactor>),
+    /// `mentioned(x, source, "email")`
+    Mentioned(Box<[CodeNode; 2]>, TokenFormat),
+    Closure(Box<ClosureCall>),
+    /// `f.call(x)` for a variable that holds a closure.
+    CallClosure(Arc<Closure>, Vec<CodeNode>),
     Mutation(MutatingFunction, AssignTarget, Vec<CodeNode>),
     Effect(EffectKind, Vec<CodeNode>),
     /// A call of a function of the script.
@@ -106,9 +114,21 @@ pub(super) enum TargetStep {
     Index(CodeNode),
 }
 
+/// `list.map(|x| …)`
+#[derive(Debug)]
+pub(super) struct ClosureCall {
+    pub(super) function: ClosureFunction,
+    pub(super) list: CodeNode,
+    pub(super) closure: Arc<Closure>,
+    /// The first result of `reduce`.
+    pub(super) initial: Option<CodeNode>,
+}
+
+/// A closure. It runs in the frame of the function that contains it, so it sees the variables there as they are when it runs.
 #[derive(Debug)]
 pub(super) struct Closure {
-    pub(super) parameter: usize,
+    /// The slots of its parameters.
+    pub(super) parameters: Vec<usize>,
     pub(super) body: CodeNode,
 }
 

@@ -46,7 +46,11 @@ pub(super) enum Implementation {
     IsTool,
     /// A string and a regex literal.
     Matches,
-    /// An array and a closure of one parameter for its elements.
+    /// A value, and detectors as literals.
+    Detects,
+    /// A value, a source, and the kind of token as a literal.
+    Mentioned,
+    /// An array and a closure for its elements.
     Closure(ClosureFunction),
     /// Changes the variable, or the member or element of it, that the first argument names.
     Mutation(MutatingFunction),
@@ -61,15 +65,29 @@ pub(super) enum ClosureFunction {
     Some,
     Filter,
     Map,
+    Find,
+    Reduce,
+    Sort,
 }
 
 impl ClosureFunction {
+    /// The number of parameters that a closure needs. It can have one more, for the index of the element.
+    pub(super) fn closure_parameters(self) -> usize {
+        match self {
+            Self::Reduce | Self::Sort => 2,
+            Self::All | Self::Some | Self::Filter | Self::Map | Self::Find => 1,
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Some => "some",
             Self::Filter => "filter",
             Self::Map => "map",
+            Self::Find => "find",
+            Self::Reduce => "reduce",
+            Self::Sort => "sort",
         }
     }
 }
@@ -88,6 +106,7 @@ pub(super) enum Existence {
 pub(super) enum MutatingFunction {
     Push,
     Pop,
+    Insert,
     Remove,
 }
 

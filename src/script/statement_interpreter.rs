@@ -96,10 +96,10 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         arguments: &'r [CodeNode],
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        let argument = self.evaluate_nodes(arguments)?.into_iter().next();
+        let arguments = self.evaluate_nodes(arguments)?;
         let steps = self.resolve_steps(&target.steps)?;
         let (work, target) = self.slot_mut(target.slot);
-        let mut action = |target: &mut ScriptValue<'r>| mutate(how, target, argument.as_ref(), work);
+        let mut action = |target: &mut ScriptValue<'r>| mutate(how, target, &arguments, work);
         apply_at(work, target, &steps, &mut action).map_err(into_control_flow(spot))
     }
 }

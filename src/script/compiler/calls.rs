@@ -9,11 +9,12 @@ use crate::regex_compiler;
 use crate::script::ScriptCompileError;
 use crate::script::definition_name::DefinitionName;
 use crate::script::effect::parse_duration;
-use crate::script::function_table::{FUNCTIONS, find_function};
+use crate::script::function_library::{collections, strings};
+use crate::script::function_table::{find_function, functions};
 use crate::script::operators::{BINARY_OPERATORS, OperatorFn, find_operator, is_in_argument};
-use crate::script::parser::{byte_offset, closure_name};
-use crate::script::program::{Closure, Code, CodeNode};
-use crate::script::script_function::{EffectKind, Implementation, ScriptFunction};
+use crate::script::parser::byte_offset;
+use crate::script::program::{Code, CodeNode};
+use crate::script::script_function::{ClosureFunction, EffectKind, Implementation, ScriptFunction};
 
 /// Names that other languages, and plain Rhai, use for these functions.
 const FUNCTION_ALIASES: &[(&str, &str)] = &[
@@ -129,12 +130,25 @@ impl Compiler<'_> {
                 let target = self.compile_target(argument)?;
                 Code::Mutation(how, target, self.compile_expressions(arguments.as_slice())?)
             }
+            Implementation::Closure(ClosureFunction::Sort) if given == 1 => {
+                let list = first(self, &mut arguments)?;
+                Code::Function(Implementation::One(collections::sort), vec![list])
+            }
             Implementation::Closure(how) => {
                 let list = first(self, &mut arguments)?;
-                let Some(closure) = arguments.next() else {
+                self.compile_closure_call((function, how), list, arguments.as_slice(), position)?
+            }
+            Implementation::Detects => {
+                let value = first(self, &mut arguments)?;
+                Code::Detects(Box::new(value), self.read_detectors(arguments.next(), position)?)
+            }
+            Implementation::Mentioned => {
+                let value = first(self, &mut arguments)?;
+                let Some(source) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
                 };
-                Code::Closure(how, Box::new(list), Box::new(self.compile_closure(closure, function)?))
+                let operands = Box::new([value, self.compile_expression(source)?]);
+                Code::Mentioned(operands, self.read_token_format(arguments.as_slice(), position)?)
             }
             Implementation::Existence(existence) => {
                 Code::Exists(Box::new(first(self, &mut arguments)?), existence)
@@ -155,8 +169,12 @@ impl Compiler<'_> {
                 if given > 0 {
                     all.push(first(self, &mut arguments)?);
                 }
+                self.check_patterns(name, arguments.as_slice().first())?;
                 all.extend(self.compile_expressions(arguments.as_slice())?);
                 match run {
+                    Implementation::One(_) if name == "to_text" && !self.is_script() => {
+                        Code::Function(Implementation::One(strings::scalar_to_text), all)
+                    }
                     Implementation::Effect(kind) => Code::Effect(kind, all),
                     run => Code::Function(run, all),
                 }
@@ -273,7 +291,7 @@ impl Compiler<'_> {
                 .error(position, format!("`{name}` is not an operator of {}s", self.language_noun()))
                 .with_help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quote_all(&symbols)));
         }
-        let here = FUNCTIONS.iter().filter(|function| self.has_function(function));
+        let here = functions().filter(|function| self.has_function(function));
         let known: Vec<&str> = here.map(|function| function.name).collect();
         let alias = FUNCTION_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
         let own = self.functions.iter().map(|(name, _)| name.as_str()).chain(self.names.functions().names());
@@ -303,29 +321,5 @@ impl Compiler<'_> {
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
             self.error(*position, format!("invalid regex `{pattern}`: {why}"))
         })
-    }
-
-    fn compile_closure(&mut self, argument: &Expr, function: &ScriptFunction) -> CompileResult<Closure> {
-        let position = argument.start_position();
-        let routines = self.definitions;
-        let found = closure_name(argument).and_then(|(name, captured)| {
-            // The name is a hash of the closure's text, without the number of captured variables.
-            let all = routines.range((name.clone(), 0)..).take_while(|((known, _), _)| *known == name);
-            all.map(|(_, routine)| routine).next().map(|routine| (routine, captured))
-        });
-        let Some((closure, captured)) = found else {
-            return Err(self
-                .error(position, format!("`{}` takes a closure", function.name))
-                .with_help(format!("write `{}`", function.signature())));
-        };
-        let own: Vec<_> = closure.parameters.iter().skip(captured).collect();
-        let [parameter] = own.as_slice() else {
-            return Err(self.error(position, "a closure takes one parameter: `|x| …`"));
-        };
-        let scope = self.scope.len();
-        let parameter = self.declare(parameter, position, false)?;
-        let body = self.compile_block(&closure.body, position)?;
-        self.scope.truncate(scope);
-        Ok(Closure { parameter, body })
     }
 }

@@ -23,6 +23,14 @@ impl Compiler<'_> {
         if let Some(node) = self.compile_data(base, &links)? {
             return Ok(node);
         }
+        if let Expr::Variable(variable, _, _) = base
+            && let Some(closure) = self.closure_variable(&variable.1)
+            && let Some(ChainLink::Method(call, position)) = links.first()
+            && call.name == "call"
+        {
+            let node = self.compile_variable_call(&variable.1, closure, call, *position)?;
+            return self.compile_links(node, base, &links, 1);
+        }
         let mut direct = 0;
         let node = match base {
             Expr::Variable(variable, _, _) if variable.2.is_empty() => {

@@ -4,7 +4,7 @@ use rhai::{Expr, Position};
 
 use super::{CompileResult, Compiler};
 use crate::script::ScriptCompileError;
-use crate::script::function_library;
+use crate::script::function_library::strings;
 use crate::script::operators;
 use crate::script::parser::closure_name;
 use crate::script::program::{Code, CodeNode};
@@ -15,10 +15,8 @@ impl Compiler<'_> {
     fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<CodeNode> {
         let mut joined = Self::new_node(position, Code::String(String::new()));
         for part in parts {
-            let text = Code::Function(
-                Implementation::One(function_library::to_text),
-                vec![self.compile_expression(part)?],
-            );
+            let text =
+                Code::Function(Implementation::One(strings::to_text), vec![self.compile_expression(part)?]);
             let operands = Box::new([joined, Self::new_node(part.start_position(), text)]);
             joined = Self::new_node(position, Code::Binary(operators::add, operands));
         }
@@ -70,7 +68,7 @@ impl Compiler<'_> {
             Expr::FnCall(call, position) => return self.compile_call(call, *position, None),
             Expr::Dot(..) | Expr::Index(..) => return self.compile_chain(expression),
             _ if closure_name(expression).is_some() => {
-                let message = "a closure is allowed only as an argument of `all`, `some`, `filter` or `map`";
+                let message = "a closure is allowed only as an argument of a function such as `map`, or as the value of `let`";
                 return Err(self.error(position, message));
             }
             Expr::Stmt(block) if self.has_statements() => {

@@ -2,7 +2,7 @@
 
 use rhai::{Expr, FnCallExpr, Position};
 
-use super::{CompileResult, Compiler, LocalVariable, quote_all};
+use super::{CompileResult, Compiler, quote_all};
 use crate::call::Root;
 use crate::diagnostic::closest_match;
 use crate::json::Value;
@@ -166,11 +166,6 @@ impl Compiler<'_> {
         let rest = self.compile_links(first, base, links, from)?;
         self.scope.truncate(scope);
         Ok(Self::new_node(position, Code::OptionalChain(Box::new(node), slot, Box::new(rest))))
-    }
-
-    /// Adds a variable that no text can name.
-    fn declare_unnamed(&mut self) -> usize {
-        self.push_variable(LocalVariable { name: String::new(), is_constant: true })
     }
 
     /// Compiles `is_tool("pattern")`.

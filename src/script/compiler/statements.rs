@@ -44,6 +44,9 @@ impl Compiler<'_> {
             Stmt::Noop(_) => Code::Null,
             Stmt::Block(block) => return self.compile_block(block.statements(), position),
             Stmt::Var(parts, flags, _) => {
+                if let Some(code) = self.compile_closure_variable(&parts.0.name, &parts.1, parts.0.pos)? {
+                    return Ok(Self::new_node(position, code));
+                }
                 // Before the declaration: on the right side, the name may refer to an older variable.
                 let value = self.compile_expression(&parts.1)?;
                 let constant = flags.contains(ASTFlags::CONSTANT);

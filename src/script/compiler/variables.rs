@@ -22,6 +22,16 @@ impl Compiler<'_> {
         keys: Vec<String>,
     ) -> CompileResult<Code> {
         if let Some(slot) = self.find_slot(name) {
+            if self.closure_variable(name).is_some() {
+                return Err(self
+                    .error(
+                        position,
+                        format!(
+                            "the closure `{name}` can only be called, or passed to a function such as `map`"
+                        ),
+                    )
+                    .with_help(format!("write `{name}.call(…)`, or define a function with `fn`")));
+            }
             if self.is_input(slot) {
                 self.dependencies.add(Root::Input, keys);
             }
