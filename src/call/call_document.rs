@@ -1,6 +1,6 @@
 //! The call document that paths, expressions and templates read, as a borrowed view that is never built as JSON.
 
-use super::{LetMemo, SessionState, ToolCall};
+use super::{ElementRef, ElementScope, LetMemo, SessionState, ToolCall};
 use crate::json::{JsonType, Value};
 
 /// The members of the call document.
@@ -26,6 +26,8 @@ pub enum Root {
     Session,
     /// `$.annotations`: the server's description of the tool; untrusted
     Annotations,
+    /// `$item`, or the name after `as`: an element of `every`, `any_of` or `none`. It is no member of the document.
+    Element(ElementRef),
 }
 
 impl Root {
@@ -56,12 +58,18 @@ impl Root {
             Self::Context => "context",
             Self::Session => "session",
             Self::Annotations => "annotations",
+            Self::Element(_) => "item",
         }
     }
 
     /// Finds a member by its name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|root| root.name() == name)
+    }
+
+    /// Whether it is an element that comes from the arguments.
+    pub fn is_argument(self) -> bool {
+        matches!(self, Self::Element(ElementRef { is_argument: true, .. }))
     }
 
     /// Whether the member exists only in the settle phase.
@@ -184,6 +192,9 @@ pub struct CallView<'a> {
     /// The results of named values for this state of the call. Without a memo they are evaluated each time.
     #[doc(hidden)]
     pub lets: Option<&'a LetMemo>,
+    /// The current element, in a condition on elements.
+    #[doc(hidden)]
+    pub elements: Option<&'a ElementScope<'a>>,
 }
 
 impl<'a> CallView<'a> {
@@ -198,6 +209,7 @@ impl<'a> CallView<'a> {
             session,
             annotations: None,
             lets: None,
+            elements: None,
         }
     }
 
@@ -217,6 +229,7 @@ impl<'a> CallView<'a> {
             Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(NodeRef::Json),
             Root::Session => Some(NodeRef::Json(self.session.document())),
             Root::Annotations => self.annotations.map(NodeRef::Json),
+            Root::Element(element) => self.elements?.find(element),
         }
     }
 }

@@ -10,12 +10,14 @@ mod let_memo;
 mod session_state;
 mod shadow_effects;
 mod call_document;
+mod element_scope;
 
 pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
 pub use call_document::{CallView, NodeRef, ResultProblem, ResultView, Root};
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
+pub use element_scope::{ElementMemo, ElementRef, ElementScope};
 pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};

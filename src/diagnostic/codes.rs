@@ -73,6 +73,7 @@ codes! {
     INVALID_OPERAND = "CG309" "invalid-operand";
     UNKNOWN_NAME = "CG310" "unknown-name";
     INVALID_DATA = "CG313" "invalid-data";
+    MINIMUM_NEEDED = "CG314" "minimum-needed";
     FOLDING_PERMITS = "CG315" "folding-permits";
 
     DUPLICATE_ID = "CG401" "duplicate-id";

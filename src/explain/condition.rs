@@ -7,8 +7,8 @@ use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;
 use crate::matcher::{
-    ExaminedCondition, ExaminedForm, ExaminedOperand, ExaminedOperator, ExaminedTest, Quantifier,
-    TestedValues, Truth, ValueSource,
+    ExaminedCondition, ExaminedElements, ExaminedForm, ExaminedOperand, ExaminedOperator, ExaminedTest,
+    Quantifier, TestedValues, Truth, ValueSource,
 };
 
 /// The result of a condition.
@@ -50,6 +50,12 @@ pub enum ConditionForm {
     Test,
     /// An expression.
     Expr,
+    /// All elements pass a condition.
+    Every,
+    /// An element passes a condition.
+    AnyOf,
+    /// No element passes a condition.
+    None,
 }
 
 /// A condition.
@@ -72,9 +78,35 @@ pub struct ExplainedCondition {
     /// The expression, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expr: Option<String>,
+    /// The elements, if it is a condition on elements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elements: Option<ExplainedElements>,
     /// The conditions in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ExplainedCondition>,
+}
+
+/// The elements that a condition is about.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExplainedElements {
+    /// The path or expression, as written.
+    pub path: String,
+    /// The number of elements. `None` if they cannot be read.
+    pub count: Option<usize>,
+    /// The element that decided the condition, or left it undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deciding: Option<ExplainedElement>,
+}
+
+/// One element.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExplainedElement {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The element, redacted, and truncated if long.
+    pub value: Value,
+    /// The result of the condition for it.
+    pub truth: TruthValue,
 }
 
 /// A test of one path.
@@ -124,6 +156,14 @@ pub struct TestOperator {
     pub(super) operand_roots: Vec<Root>,
 }
 
+fn elements_form(quantifier: Quantifier) -> ConditionForm {
+    match quantifier {
+        Quantifier::Every => ConditionForm::Every,
+        Quantifier::Any => ConditionForm::AnyOf,
+        Quantifier::None => ConditionForm::None,
+    }
+}
+
 /// The converter of examined conditions to redacted ones with locations.
 pub(super) struct ConditionExplainer<'t> {
     pub(super) redactor: &'t ExplanationRedactor<'t>,
@@ -143,6 +183,11 @@ impl ConditionExplainer<'_> {
             ExaminedForm::Not(_) => (ConditionForm::Not, None, None),
             ExaminedForm::Test(test) => (ConditionForm::Test, Some(self.explain_test(test)), None),
             ExaminedForm::Expr(expr) => (ConditionForm::Expr, None, Some(expr.text.clone())),
+            ExaminedForm::Elements(elements) => (elements_form(elements.quantifier), None, None),
+        };
+        let elements = match &examined.form {
+            ExaminedForm::Elements(elements) => Some(self.explain_elements(elements)),
+            _ => None,
         };
         ExplainedCondition {
             form,
@@ -155,8 +200,18 @@ impl ConditionExplainer<'_> {
             at: self.locate(examined.span),
             test,
             expr,
+            elements,
             parts: examined.parts().iter().map(|part| self.condition(part)).collect(),
         }
+    }
+
+    fn explain_elements(&self, examined: &ExaminedElements<'_>) -> ExplainedElements {
+        let deciding = examined.deciding.as_ref().map(|element| ExplainedElement {
+            number: element.number,
+            value: self.redactor.source_value(examined.source, &element.value),
+            truth: TruthValue::from(&element.truth),
+        });
+        ExplainedElements { path: examined.source.text().to_owned(), count: examined.count, deciding }
     }
 
     fn explain_test(&self, test: &ExaminedTest<'_>) -> ConditionTest {

@@ -140,7 +140,7 @@ impl<'v> ExplanationRedactor<'v> {
             Root::Context => (&self.view.call.context, &self.context),
             Root::Session => (self.view.session.document(), &self.session),
             Root::Annotations => (self.view.annotations?, &self.annotations),
-            Root::Tool | Root::Server | Root::Id | Root::Error => return None,
+            Root::Tool | Root::Server | Root::Id | Root::Error | Root::Element(_) => return None,
         };
         if self.redactions_of(root).next().is_none() && self.masks.is_empty() {
             return Some(value.clone());
@@ -180,7 +180,7 @@ pub(super) fn applies_to(redact: &Redact, root: Root) -> bool {
     match root {
         Root::Input => redact.input,
         Root::Output | Root::Error | Root::Result => redact.output,
-        Root::Context | Root::Session | Root::Annotations => true,
+        Root::Context | Root::Session | Root::Annotations | Root::Element(_) => true,
         Root::Tool | Root::Server | Root::Id => false,
     }
 }
@@ -205,7 +205,7 @@ fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
                 let mut sources = operands.chain([test.subject]);
                 sources.any(|source| source.roots().into_iter().any(Root::is_settle_only))
             }
-            ExaminedForm::Expr(_) => true,
+            ExaminedForm::Expr(_) | ExaminedForm::Elements(_) => true,
             _ => false,
         };
     });

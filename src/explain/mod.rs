@@ -34,7 +34,10 @@ pub use crate::kernel::{
     SkipReason,
 };
 pub use crate::matcher::Truth;
-pub use condition::{ConditionForm, ConditionTest, ExplainedCondition, FoundValue, TestOperator, TruthValue};
+pub use condition::{
+    ConditionForm, ConditionTest, ExplainedCondition, ExplainedElement, ExplainedElements, FoundValue,
+    TestOperator, TruthValue,
+};
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 pub use step::{ExplainedLimit, MatchResult, PolicyStep, UnmatchedPattern, ValueChange};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::condition::{
-    ConditionForm, ConditionTest, ExplainedCondition, FoundValue, TestOperator, TruthValue,
+    ConditionForm, ConditionTest, ExplainedCondition, ExplainedElement, ExplainedElements, FoundValue,
+    TestOperator, TruthValue,
 };
 use super::explanation::Explanation;
 use super::step::{MatchResult, PolicyStep};
@@ -38,11 +39,30 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
             let word = if truth == TruthValue::Yes { "true" } else { "false" };
             format!("`{}` is {word}", format_expression(leaf.expr.as_deref().unwrap_or_default()))
         }
+        (ConditionForm::Every | ConditionForm::AnyOf | ConditionForm::None, _) => {
+            leaf.elements.as_ref().map_or_else(String::new, explain_elements)
+        }
         (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| explain_test(test, truth)),
     };
     let turned =
         matches!((whole, leaf.truth), (TruthValue::Yes, TruthValue::No) | (TruthValue::No, TruthValue::Yes));
     if turned { format!("{words} (under `not`)") } else { words }
+}
+
+fn explain_elements(elements: &ExplainedElements) -> String {
+    let path = &elements.path;
+    match (&elements.deciding, elements.count) {
+        (Some(ExplainedElement { number, value, truth }), _) => {
+            let verb = match truth {
+                TruthValue::Yes => "passes",
+                TruthValue::No => "does not pass",
+                TruthValue::Absent | TruthValue::Undecided => "lacks a value that is needed",
+            };
+            format!("element {number} of `{path}` {verb}: {}", format_value(value))
+        }
+        (None, None | Some(0)) => format!("`{path}` has no elements"),
+        (None, Some(count)) => format!("no element of `{path}` decides otherwise ({count} in all)"),
+    }
 }
 
 fn explain_test(test: &ConditionTest, truth: TruthValue) -> String {

@@ -1,7 +1,11 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
+mod element_condition;
+
+pub(super) use element_condition::ElementCondition;
+
 use super::condition_shape::{CONDITION_RECORD, EXPR_KEY};
-use super::field_test::FieldTest;
+use super::field_test::{FieldTest, Quantifier};
 use super::truth::Truth;
 use super::value_source::ExpressionText;
 use crate::call::{CallView, NamedResult};
@@ -31,9 +35,11 @@ pub(super) enum ConditionNode {
     Test(Box<FieldTest>),
     /// A Rhai expression returns `true`.
     Expr(Box<ExpressionText>),
+    /// Elements pass a condition: all, one or none of them.
+    Elements(Box<ElementCondition>),
 }
 
-const FORM_KEYS: [&str; 5] = ["path", "all", "any", "not", "expr"];
+const FORM_KEYS: [&str; 8] = ["path", "all", "any", "not", "expr", "every", "any_of", "none"];
 
 impl Condition {
     /// Reads a list of conditions that must all hold, or a single condition. A string is an expression.
@@ -52,7 +58,7 @@ impl Condition {
         conditions.into_iter().collect()
     }
 
-    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+    pub(super) fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         if node.as_str().is_some() {
             let expr = read_expr(node, reader)?;
             return Some(Self { span: node.span, form: ConditionNode::Expr(Box::new(expr)) });
@@ -60,12 +66,16 @@ impl Condition {
         let entries = node.entries()?;
         let mut forms = entries.iter().filter(|entry| FORM_KEYS.contains(&entry.key.as_str()));
         let Some(form) = forms.next() else {
+            if !entries.is_empty() && !reader.names.elements().is_empty() {
+                let test = FieldTest::read(node, reader)?;
+                return Some(Self { span: node.span, form: ConditionNode::Test(Box::new(test)) });
+            }
             if !FORM_KEYS.iter().any(|form| CONDITION_RECORD.has_misspelling_of(node, form)) {
                 let (message, help) = match entries.first() {
                     Some(_) => ("this test has no `path`", "add `path:`, as in `path: $.input.amount`"),
                     None => (
                         "this condition is empty",
-                        "write `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`",
+                        "write `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`, `every:`, `any_of:`, `none:`",
                     ),
                 };
                 reader.report(Diagnostic::new(&MISSING_KEY, head_span(node), message).with_help(help));
@@ -112,12 +122,24 @@ impl Condition {
                 reader.is_negated = !reader.is_negated;
                 inner.map(|inner| ConditionNode::Not(Box::new(inner)))
             }
+            "every" => Self::read_elements(Quantifier::Every, &form.value, reader),
+            "any_of" => Self::read_elements(Quantifier::Any, &form.value, reader),
+            "none" => Self::read_elements(Quantifier::None, &form.value, reader),
             EXPR_KEY if !is_test => {
                 read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr)))
             }
             _ => FieldTest::read(node, reader).map(|test| ConditionNode::Test(Box::new(test))),
         };
         Some(Self { span: node.span, form: form? })
+    }
+
+    fn read_elements(
+        quantifier: Quantifier,
+        node: &YamlNode,
+        reader: &mut PolicyReader<'_>,
+    ) -> Option<ConditionNode> {
+        let elements = ElementCondition::read(quantifier, node, reader)?;
+        Some(ConditionNode::Elements(Box::new(elements)))
     }
 
     /// Evaluates the condition for a call.
@@ -132,6 +154,7 @@ impl Condition {
             ConditionNode::Not(condition) => !condition.eval(view),
             ConditionNode::Test(test) => test.eval(view),
             ConditionNode::Expr(expr) => eval_expr(expr, view),
+            ConditionNode::Elements(elements) => elements.eval(view),
         }
     }
 

@@ -7,6 +7,71 @@ use super::mention::{AS, DECIMAL, MENTIONED_IN};
 use super::value_source::PATH_OPERAND;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
+/// The keys of a condition, with these meanings of `path`, `expr` and `as`. Each table is a literal: the tables contain each other.
+macro_rules! condition_fields {
+    ($path:expr, $expression:expr, $name:expr $(, $more:expr)*) => {
+        &[
+            FieldShape::optional("all", Shape::NonEmptyList(&CONDITION_SHAPE), "All of these conditions hold."),
+            FieldShape::optional(
+                "any",
+                Shape::NonEmptyList(&CONDITION_SHAPE),
+                "At least one of these conditions holds.",
+            ),
+            FieldShape::optional("not", CONDITION_SHAPE, "This condition does not hold."),
+            FieldShape::optional(
+                "every",
+                Shape::Record(&ELEMENTS_RECORD),
+                "All elements pass a condition, or there are none.",
+            ),
+            FieldShape::optional(
+                "any_of",
+                Shape::Record(&ELEMENTS_RECORD),
+                "At least one element passes a condition.",
+            ),
+            FieldShape::optional(
+                "none",
+                Shape::Record(&ELEMENTS_RECORD),
+                "No element passes a condition, or there are none.",
+            ),
+            $expression,
+            $path,
+            EQ,
+            NE,
+            GT,
+            GTE,
+            LT,
+            LTE,
+            IN,
+            NOT_IN,
+            CONTAINS,
+            CONTAINS_ANY,
+            STARTS_WITH,
+            ENDS_WITH,
+            MATCHES,
+            EXISTS,
+            TYPE,
+            LENGTH,
+            INSIDE,
+            BASE,
+            HOST,
+            DOMAIN,
+            MENTIONED_IN,
+            $name,
+            DECIMAL,
+            DETECTS,
+            IGNORE_CASE,
+            CONFUSABLES,
+            EACH,
+            ABSENT,
+            $($more,)*
+        ]
+    };
+}
+
+mod elements;
+
+pub(super) use elements::{ELEMENTS_RECORD, MIN};
+
 /// The key of an expression, as a condition or in place of a path.
 pub(super) const EXPR_KEY: &str = "expr";
 
@@ -14,57 +79,21 @@ pub(super) const EXPR_KEY: &str = "expr";
 pub static CONDITION_SHAPE: Shape =
     Shape::Either(&[Shape::Record(&CONDITION_RECORD), Shape::String("a Rhai expression")]);
 
-/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
+/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`.
 pub static CONDITION_RECORD: RecordShape = RecordShape {
     name: "condition",
-    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
-    fields: &[
-        FieldShape::optional("all", Shape::NonEmptyList(&CONDITION_SHAPE), "All of these conditions hold."),
-        FieldShape::optional(
-            "any",
-            Shape::NonEmptyList(&CONDITION_SHAPE),
-            "At least one of these conditions holds.",
-        ),
-        FieldShape::optional("not", CONDITION_SHAPE, "This condition does not hold."),
-        FieldShape::optional(
-            EXPR_KEY,
-            Shape::String("a Rhai expression"),
-            "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
-             that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
-             is undecided and fails closed: restricting policies apply, permitting ones do not. With operators beside it, its value is \
-             tested as that of a `path`.",
-        ),
-        PATH,
-        EQ,
-        NE,
-        GT,
-        GTE,
-        LT,
-        LTE,
-        IN,
-        NOT_IN,
-        CONTAINS,
-        CONTAINS_ANY,
-        STARTS_WITH,
-        ENDS_WITH,
-        MATCHES,
-        EXISTS,
-        TYPE,
-        LENGTH,
-        INSIDE,
-        BASE,
-        HOST,
-        DOMAIN,
-        MENTIONED_IN,
-        AS,
-        DECIMAL,
-        DETECTS,
-        IGNORE_CASE,
-        CONFUSABLES,
-        EACH,
-        ABSENT,
-    ],
+    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`.",
+    fields: condition_fields!(PATH, EXPRESSION, AS),
 };
+
+const EXPRESSION: FieldShape = FieldShape::optional(
+    EXPR_KEY,
+    Shape::String("a Rhai expression"),
+    "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
+         that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
+         is undecided and fails closed: restricting policies apply, permitting ones do not. With operators beside it, its value is \
+         tested as that of a `path`.",
+);
 
 /// The keys that are operators.
 pub(super) const OPERATOR_FIELDS: [FieldShape; 21] = [

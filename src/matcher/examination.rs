@@ -2,18 +2,18 @@
 //! with their reasons as [`ExaminedMatcher`]. Decisions don't use it, because it costs more.
 
 use super::Matcher;
-use super::condition::{Condition, ConditionNode, eval_expr};
+use super::condition::{Condition, ConditionNode, ElementCondition, eval_expr};
 use super::condition_shape::EXISTS;
 use super::examination_result::{
-    ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
-    ExaminedTest, ExaminedValue, TestedValues,
+    ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
+    ExaminedOperator, ExaminedPattern, ExaminedTest, ExaminedValue, TestedValues,
 };
 use super::field_test::{FieldTest, Quantifier};
 use super::operand::{Operand, OperandSet, PatternSet};
 use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;
-use crate::call::{CallView, NodeRef};
+use crate::call::{CallView, ElementMemo, NodeRef};
 use crate::diagnostic::Span;
 use crate::name_pattern::NamePattern;
 use crate::script::ExpressionValue;
@@ -66,6 +66,9 @@ impl Condition {
             }
             ConditionNode::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
             ConditionNode::Expr(expr) => (eval_expr(expr, view), ExaminedForm::Expr(expr)),
+            ConditionNode::Elements(elements) => {
+                (elements.eval(view), ExaminedForm::Elements(elements.examine(view)))
+            }
         };
         ExaminedCondition { span: self.span, truth, reached, form }
     }
@@ -89,6 +92,36 @@ fn examine_parts<'a>(
 
 fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth> + 'p {
     parts.iter().map(|part| part.truth.clone())
+}
+
+impl ElementCondition {
+    /// Finds the elements, and the first one that decided the condition or left it undecided.
+    fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedElements<'a> {
+        let elements = self.source.elements(view);
+        let memo = ElementMemo::default();
+        let found = elements.as_deref().unwrap_or_default();
+        let examined = (1..).zip(found).map(|(number, element)| {
+            let truth = self.eval_element(number, element.node(), &memo, view);
+            ExaminedElement { number, value: element.clone(), truth }
+        });
+        let (mut first_decisive, mut first_open) = (None, None);
+        for element in examined {
+            if self.is_decisive(&element.truth) {
+                first_decisive = Some(element);
+                break;
+            }
+            if element.truth.is_undetermined() && first_open.is_none() {
+                first_open = Some(element);
+            }
+        }
+        ExaminedElements {
+            quantifier: self.quantifier,
+            source: &self.source,
+            source_span: self.source_span,
+            count: elements.as_ref().ok().map(Vec::len),
+            deciding: first_decisive.or(first_open),
+        }
+    }
 }
 
 impl FieldTest {

@@ -79,6 +79,34 @@ pub enum ExaminedForm<'a> {
     Test(ExaminedTest<'a>),
     /// An expression. If it failed, the truth has the reason.
     Expr(&'a ExpressionText),
+    /// A condition on elements.
+    Elements(ExaminedElements<'a>),
+}
+
+/// A condition on elements, with the element that decided it.
+#[derive(Clone, Debug)]
+pub struct ExaminedElements<'a> {
+    /// How many of them must pass.
+    pub quantifier: Quantifier,
+    /// Where the elements are read.
+    pub source: &'a ValueSource,
+    /// The location of the path or expression in the rules.
+    pub source_span: Span,
+    /// The number of elements. `None` if they cannot be read.
+    pub count: Option<usize>,
+    /// The first element that decided the condition, or otherwise the first one for which it is undecided.
+    pub deciding: Option<ExaminedElement<'a>>,
+}
+
+/// An element with the result of the condition for it.
+#[derive(Clone, Debug)]
+pub struct ExaminedElement<'a> {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The element.
+    pub value: ExpressionValue<'a>,
+    /// The result of the condition.
+    pub truth: Truth,
 }
 
 impl<'a> ExaminedCondition<'a> {
@@ -87,7 +115,7 @@ impl<'a> ExaminedCondition<'a> {
         match &self.form {
             ExaminedForm::All(parts) | ExaminedForm::Any(parts) => parts,
             ExaminedForm::Not(part) => std::slice::from_ref(&**part),
-            ExaminedForm::Test(_) | ExaminedForm::Expr(_) => &[],
+            ExaminedForm::Test(_) | ExaminedForm::Expr(_) | ExaminedForm::Elements(_) => &[],
         }
     }
 

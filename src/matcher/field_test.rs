@@ -35,6 +35,15 @@ impl Quantifier {
         }
     }
 
+    /// The key of a condition on elements.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Any => "any_of",
+            Self::Every => "every",
+            Self::None => "none",
+        }
+    }
+
     /// Combines the results of the single values.
     pub(super) fn combine(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
         match self {
@@ -98,7 +107,10 @@ impl FieldTest {
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let subject = match node.get(EXPR_KEY) {
             Some(expression) => ValueSource::read_expression(expression, reader),
-            None => node.get(PATH.name).and_then(|node| reader.read_path(node)).map(ValueSource::Path),
+            None => match node.get(PATH.name) {
+                Some(path) => reader.read_path(path).map(ValueSource::Path),
+                None => ValueSource::innermost_element(reader),
+            },
         };
         let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use super::truth::Truth;
 use super::value_source::{PATH_OPERAND, ValueSource};
-use crate::call::{CallView, NodeRef};
+use crate::call::{CallView, NodeRef, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY};
 use crate::json::Value;
 use crate::rules_schema::{FieldShape, PolicyReader, Shape};
 use crate::source::YamlNode;
-use crate::tokens::{DecimalMark, TokenFormat, TokenKind, TokenSubject};
+use crate::tokens::{DecimalMark, TokenFormat, TokenIndex, TokenKind, TokenSubject};
 
 const SOURCE: Shape = Shape::Record(&PATH_OPERAND);
 
@@ -46,6 +46,7 @@ pub struct Mention {
     pub sources: Vec<ValueSource>,
     /// What a token is.
     pub format: TokenFormat,
+    nearest_element: Option<u8>,
 }
 
 impl Mention {
@@ -65,7 +66,8 @@ impl Mention {
         let format = TokenFormat::new(kind);
         let decimal = test.get(DECIMAL.name).and_then(YamlNode::as_str).and_then(DecimalMark::parse);
         let format = decimal.map_or(format, |decimal| format.with_decimal(decimal));
-        Some(Self { sources: sources.into_iter().collect::<Option<_>>()?, format })
+        let sources: Vec<ValueSource> = sources.into_iter().collect::<Option<_>>()?;
+        Some(Self { nearest_element: nearest_element(&sources), sources, format })
     }
 
     /// Reports `as` without `mentioned_in`, and `decimal` without `as: number`.
@@ -92,12 +94,32 @@ impl Mention {
 
     /// Whether a value is mentioned. Absent if every source is absent or null.
     pub fn eval(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
+        let subject = match node {
+            NodeRef::Json(Value::Number(number)) => Ok(TokenSubject::Number(number)),
+            node => node.as_str().map(TokenSubject::Text).ok_or_else(|| {
+                let found = node.json_type().with_article();
+                Truth::Undecided(format!("it is {found}, `mentioned_in` needs a string or a number"))
+            }),
+        };
+        // The source is read once for all elements of a quantifier.
+        match view.elements.and_then(|scope| scope.memo_for(self.nearest_element)) {
+            Some(memo) => {
+                let key = std::ptr::from_ref(self).addr();
+                let index = memo.get_or_compute(key, || self.read_sources(view));
+                find_mention(subject, (*index).as_ref())
+            }
+            None => find_mention(subject, self.read_sources(view).as_ref()),
+        }
+    }
+
+    /// Reads the tokens of the sources.
+    ///
+    /// # Errors
+    /// Returns [`Truth::Absent`] if every source is absent or null, and [`Truth::Undecided`] if one cannot be read.
+    fn read_sources(&self, view: &CallView<'_>) -> Result<TokenIndex, Truth> {
         let mut sources = Vec::new();
         for source in &self.sources {
-            match source.values(view) {
-                Ok(values) => sources.extend(values),
-                Err(undecided) => return undecided,
-            }
+            sources.extend(source.values(view)?);
         }
         let texts: Vec<Cow<'_, Value>> = sources
             .iter()
@@ -108,23 +130,33 @@ impl Mention {
             .filter(|value| !value.is_null())
             .collect();
         if texts.is_empty() {
-            return Truth::Absent;
+            return Err(Truth::Absent);
         }
-        let subject = match node {
-            NodeRef::Json(Value::Number(number)) => TokenSubject::Number(number),
-            node => match node.as_str() {
-                Some(text) => TokenSubject::Text(text),
-                None => {
-                    return Truth::Undecided(format!(
-                        "it is {}, `mentioned_in` needs a string or a number",
-                        node.json_type().with_article()
-                    ));
-                }
-            },
-        };
-        match self.format.is_mentioned(subject, texts.iter().map(AsRef::as_ref)) {
-            Ok(is_mentioned) => is_mentioned.into(),
-            Err(error) => Truth::Undecided(error.to_string()),
-        }
+        self.format
+            .index(texts.iter().map(AsRef::as_ref))
+            .map_err(|error| Truth::Undecided(error.to_string()))
     }
+}
+
+fn find_mention(subject: Result<TokenSubject<'_>, Truth>, index: Result<&TokenIndex, &Truth>) -> Truth {
+    // An absent source comes first: then the test does not hold, whatever the value is.
+    let index = match index {
+        Ok(index) => index,
+        Err(open) => return open.clone(),
+    };
+    match subject.map(|subject| index.mentions(subject)) {
+        Ok(Ok(is_mentioned)) => is_mentioned.into(),
+        Ok(Err(error)) => Truth::Undecided(error.to_string()),
+        Err(undecided) => undecided,
+    }
+}
+
+/// The distance of the innermost element that a source reads.
+fn nearest_element(sources: &[ValueSource]) -> Option<u8> {
+    let roots = sources.iter().flat_map(ValueSource::roots_read);
+    let distances = roots.filter_map(|root| match root {
+        Root::Element(element) => Some(element.distance),
+        _ => None,
+    });
+    distances.min()
 }

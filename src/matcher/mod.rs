@@ -20,8 +20,8 @@ pub use crate::name_pattern::NamePattern;
 pub use condition::Condition;
 pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE};
 pub use examination_result::{
-    ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
-    ExaminedTest, ExaminedValue, TestedValues,
+    ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
+    ExaminedOperator, ExaminedPattern, ExaminedTest, ExaminedValue, TestedValues,
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
 pub use pattern_list::{PatternList, read_patterns};

@@ -10,6 +10,7 @@ use crate::json::Value;
 use crate::path::Path;
 use crate::rules_schema::{Polarity, PolicyReader};
 use crate::source;
+use crate::work_limit;
 
 /// The value of an operand.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +122,10 @@ pub fn with_set(
             WhenEmpty::Undecided => Truth::Undecided(format!("`{}` finds no value", source.text())),
         },
         Ok([NodeRef::Json(Value::Array(items))]) if source.is_singular() => {
+            // A condition on elements reads the set for each of them.
+            if let Err(exceeded) = work_limit::spend_for(items.len(), 8) {
+                return Truth::Undecided(exceeded.to_string());
+            }
             let items: SmallVec<[NodeRef<'_>; 8]> = items.iter().map(NodeRef::Json).collect();
             test(&items)
         }

@@ -2,6 +2,7 @@
 
 use super::truth::Truth;
 use crate::call::{CallView, NodeRef, Root};
+use crate::json::Value;
 use crate::path::Path;
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::script::{Expression, ExpressionValue};
@@ -68,6 +69,13 @@ impl ValueSource {
         ExpressionText::read(node, reader).map(|expression| Self::Expression(Box::new(expression)))
     }
 
+    /// The element that a condition on elements is about.
+    pub fn innermost_element(reader: &PolicyReader<'_>) -> Option<Self> {
+        let elements = reader.names.elements();
+        let name = format!("${}", elements.innermost()?);
+        Path::parse_with(&name, elements).ok().map(Self::Path)
+    }
+
     /// Reads the operand forms `{ path: … }` and `{ expr: … }`. Returns `None` for any other node.
     pub fn read_operand(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Option<Self>> {
         let [entry] = node.entries()? else { return None };
@@ -111,11 +119,19 @@ impl ValueSource {
         }
     }
 
+    /// Every member of the call that it reads, also in filters.
+    pub fn roots_read(&self) -> Vec<Root> {
+        match self {
+            Self::Path(path) => path.roots_read().to_vec(),
+            Self::Expression(expression) => expression.expression.roots_read().into_iter().collect(),
+        }
+    }
+
     /// Whether its values come from the arguments, which the agent controls.
     pub fn reads_arguments(&self) -> bool {
         match self {
-            Self::Path(path) => path.root() == Root::Input,
-            Self::Expression(expression) => expression.expression.reads(Root::Input),
+            Self::Path(path) => path.root() == Root::Input || path.root().is_argument(),
+            Self::Expression(expression) => expression.expression.reads_arguments(),
         }
     }
 
@@ -150,6 +166,64 @@ impl ValueSource {
                 }
             },
         }
+    }
+
+    /// Passes the elements to `use_elements`: the values of a path to several values, otherwise the items of the array that it leads to.
+    /// Absent and null have no elements.
+    ///
+    /// # Errors
+    /// Passes [`Truth::Undecided`] if a value cannot be read, or is no array.
+    pub fn with_elements<T>(
+        &self,
+        view: &CallView<'_>,
+        use_elements: impl FnOnce(Result<&[NodeRef<'_>], Truth>) -> T,
+    ) -> T {
+        let value = match self {
+            Self::Path(path) => match path.element_nodes(view) {
+                Ok(nodes) if !path.is_singular() => return use_elements(Ok(&nodes)),
+                Ok(nodes) => nodes.first().copied().map(ExpressionValue::Borrowed),
+                Err(error) => return use_elements(Err(self.undecided(&error))),
+            },
+            Self::Expression(expression) => match expression.expression.resolve(view) {
+                Ok(value) => Some(value),
+                Err(error) if error.is_absent => None,
+                Err(error) => return use_elements(Err(self.undecided(&error))),
+            },
+        };
+        match value.as_ref().map(ExpressionValue::node) {
+            None | Some(NodeRef::Json(Value::Null)) => use_elements(Ok(&[])),
+            Some(NodeRef::Json(Value::Array(items))) => {
+                let items: Vec<NodeRef<'_>> = items.iter().map(NodeRef::Json).collect();
+                use_elements(Ok(&items))
+            }
+            Some(other) => use_elements(Err(self.undecided(&format_args!(
+                "it is {}, and elements need an array",
+                other.json_type().with_article()
+            )))),
+        }
+    }
+
+    /// The elements, borrowed where they are parts of the call. See [`with_elements`](Self::with_elements).
+    ///
+    /// # Errors
+    /// Returns [`Truth::Undecided`] if a value cannot be read, or is no array.
+    pub fn elements<'a>(&'a self, view: &CallView<'a>) -> Result<Vec<ExpressionValue<'a>>, Truth> {
+        if let Self::Path(path) = self
+            && let (false, Ok(nodes)) = (path.is_singular(), path.element_nodes(view))
+        {
+            return Ok(nodes.into_iter().map(ExpressionValue::Borrowed).collect());
+        }
+        self.with_elements(view, |elements| {
+            let elements = elements?;
+            Ok(elements.iter().map(|element| ExpressionValue::Owned(element.to_value())).collect())
+        })
+    }
+
+    fn undecided(&self, why: &dyn std::fmt::Display) -> Truth {
+        Truth::Undecided(match self {
+            Self::Path(path) => format!("`{}`: {why}", path.text()),
+            Self::Expression(expression) => format!("`{}` failed: {why}", expression.text),
+        })
     }
 
     /// The values, borrowed where they are parts of the call.

@@ -3,7 +3,7 @@
 //! Paths, scripts' reads and a call's arguments → the first argument name that differs from a name that policies read there only in
 //! case, separators or width. Many servers accept such a name all the same, so a policy must not miss it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
@@ -53,10 +53,23 @@ type ActiveNames<'n> = SmallVec<[&'n ArgumentNames; 8]>;
 impl ArgumentNames {
     /// The names that a query reads from the arguments, also in its filters.
     pub(super) fn from_query(query: &ParsedQuery) -> Self {
+        Self::read_from(query, |root| root == Root::Input)
+    }
+
+    /// The names that a query reads from elements.
+    pub(super) fn members_of_elements(query: &ParsedQuery) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        Self::read_from(query, |root| matches!(root, Root::Element(_))).collect_names(&mut names);
+        names
+    }
+
+    /// The names that a query reads from some members of the call.
+    fn read_from(query: &ParsedQuery, wanted: impl Fn(Root) -> bool) -> Self {
         let (mut names, mut others) = (Self::default(), Self::default());
         let mut open = vec![(query.base, query.segments.clone())];
         while let Some((base, segments)) = open.pop() {
-            let root = if base == QueryBase::CallMember(Root::Input) { &mut names } else { &mut others };
+            let is_wanted = matches!(base, QueryBase::CallMember(root) if wanted(root));
+            let root = if is_wanted { &mut names } else { &mut others };
             root.add_segments(&segments, &mut open);
         }
         names
@@ -80,6 +93,23 @@ impl ArgumentNames {
     /// Adds a name that is read at any depth below.
     pub fn add_descendant(&mut self, name: &str) {
         self.descendants.get_or_insert_default().members.entry(name.to_owned()).or_default();
+    }
+
+    /// Adds names that are read from the values that the tree leads to, and from everything below them.
+    pub(super) fn add_below(&mut self, names: &BTreeSet<String>) {
+        if self.is_empty() || self.descendants.is_some() {
+            names.iter().for_each(|name| self.add_descendant(name));
+        }
+        for below in self.members.values_mut().chain(self.any_member.as_deref_mut()) {
+            below.add_below(names);
+        }
+    }
+
+    fn collect_names(&self, found: &mut BTreeSet<String>) {
+        found.extend(self.members.keys().cloned());
+        let parts =
+            self.members.values().chain(self.any_member.as_deref()).chain(self.descendants.as_deref());
+        parts.for_each(|part| part.collect_names(found));
     }
 
     /// Adds all names of another tree.

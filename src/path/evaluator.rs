@@ -51,6 +51,15 @@ pub(super) enum TypeMismatchMode {
     Ignore,
     /// It fails with a mismatch in this segment.
     Report { segment: usize },
+    /// The same, but it selects nothing from null.
+    ReportUnlessNull { segment: usize },
+}
+
+impl TypeMismatchMode {
+    /// Whether a segment selects nothing from a value instead of failing, though the value has the wrong type.
+    fn allows(self, value: NodeRef<'_>) -> bool {
+        matches!((self, value), (Self::ReportUnlessNull { .. }, NodeRef::Json(Value::Null)))
+    }
 }
 
 pub(super) struct Evaluator<'a> {
@@ -127,12 +136,17 @@ impl<'a> Evaluator<'a> {
         let misfits_of_rest = match misfits {
             TypeMismatchMode::Ignore => TypeMismatchMode::Ignore,
             TypeMismatchMode::Report { segment } => TypeMismatchMode::Report { segment: segment + 1 },
+            TypeMismatchMode::ReportUnlessNull { segment } => {
+                TypeMismatchMode::ReportUnlessNull { segment: segment + 1 }
+            }
         };
         self.enter_call()?;
         match segment {
             Segment::Child(selectors) => {
-                if let TypeMismatchMode::Report { segment } = misfits
+                if let TypeMismatchMode::Report { segment } | TypeMismatchMode::ReportUnlessNull { segment } =
+                    misfits
                     && !selectors.expected.includes(at.json_type())
+                    && !misfits.allows(at)
                 {
                     return Err(WalkStop::Failed(PathEvaluationError::WrongType {
                         segment,
@@ -142,7 +156,9 @@ impl<'a> Evaluator<'a> {
                 }
                 let types = match misfits {
                     TypeMismatchMode::Ignore => TypeCheckMode::Ignore,
-                    TypeMismatchMode::Report { .. } => TypeCheckMode::Check,
+                    TypeMismatchMode::Report { .. } | TypeMismatchMode::ReportUnlessNull { .. } => {
+                        TypeCheckMode::Check
+                    }
                 };
                 self.select(at, selectors, rest, misfits_of_rest, types, receive)?;
             }
@@ -164,7 +180,9 @@ impl<'a> Evaluator<'a> {
         self.enter_call()?;
         let types = match misfits {
             TypeMismatchMode::Ignore => TypeCheckMode::Ignore,
-            TypeMismatchMode::Report { .. } => TypeCheckMode::CheckMembers,
+            TypeMismatchMode::Report { .. } | TypeMismatchMode::ReportUnlessNull { .. } => {
+                TypeCheckMode::CheckMembers
+            }
         };
         self.select(at, selectors, rest, misfits, types, receive)?;
         for (key, child) in children(at) {

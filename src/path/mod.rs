@@ -13,6 +13,8 @@ mod argument_names;
 mod pattern;
 mod argument_pointers;
 mod dependencies;
+mod element_name;
+mod element_syntax;
 mod scanner;
 mod singular_path;
 
@@ -20,9 +22,11 @@ pub use argument_names::{ArgumentNames, MisreadName};
 pub use argument_pointers::ArgumentPointers;
 pub use ast::PathStep;
 pub use edit::{EditError, NodeLocation, get_mut, remove, remove_all, rename, set};
+pub use element_name::{ElementName, ElementNames, MAX_ELEMENT_NESTING};
 pub use evaluation_error::{ExpectedType, PathEvaluationError};
 pub use singular_path::follow_steps;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -123,7 +127,15 @@ impl Path {
     /// The path is invalid by RFC 9535, does not start with a member of the call document (in filters too), or uses
     /// `match()` or `search()` with a pattern that is not a literal.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        let query = parse_query(text, QueryTarget::Call)?;
+        Self::parse_with(text, &ElementNames::NONE)
+    }
+
+    /// Like [`parse`](Self::parse), in a condition on elements with these names: `$item.price`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(text: &str, elements: &ElementNames) -> Result<Self, PathError> {
+        let query = parse_query(text, QueryTarget::Call(elements))?;
         let QueryBase::CallMember(root) = query.base else {
             return Err(PathError::new("a path reads one member of the call", 0..text.len()));
         };
@@ -156,6 +168,11 @@ impl Path {
         ArgumentNames::from_query(&self.query)
     }
 
+    /// The names that it reads from elements of quantifiers.
+    pub fn members_of_elements(&self) -> BTreeSet<String> {
+        ArgumentNames::members_of_elements(&self.query)
+    }
+
     /// Whether it consists of names and indices only, and so yields at most one node.
     pub fn is_singular(&self) -> bool {
         self.steps.is_some()
@@ -178,6 +195,21 @@ impl Path {
             Some(root) => Ok(follow_steps(root, steps)?.into_iter().collect()),
             None => Ok(Nodes::new()),
         }
+    }
+
+    /// The nodes that the path yields, for conditions on elements: a part of the path that is null has no elements.
+    ///
+    /// # Errors
+    /// As [`Path::nodes`], except for null.
+    pub fn element_nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
+        self.check(view)?;
+        let mut nodes = Nodes::new();
+        let noticed = TypeMismatchMode::ReportUnlessNull { segment: 2 };
+        Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, _| {
+            nodes.push(node);
+            Ok(())
+        })?;
+        Ok(nodes)
     }
 
     /// The locations of the nodes below the root, for edits of the root's value.

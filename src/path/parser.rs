@@ -15,6 +15,8 @@ use super::ast::{
     ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector,
     Selectors, SliceSelector,
 };
+use super::element_name::ElementNames;
+use super::element_syntax::ElementSyntax;
 use super::pattern::{MatchScope, compile};
 use super::scanner::{TokenPositions, scan};
 use crate::call::Root;
@@ -25,18 +27,30 @@ use crate::json::{Number, Value};
 const MAX_SEGMENTS: usize = 64;
 
 /// The value that `$` refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QueryTarget {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum QueryTarget<'e> {
     /// One JSON value.
     Value,
-    /// The call document: the name of one of its members must follow `$`.
-    Call,
+    /// The call document: the name of one of its members must follow `$`. `$item` is an element with one of these names.
+    Call(&'e ElementNames),
 }
 
-pub(super) fn parse_query(text: &str, target: QueryTarget) -> Result<ParsedQuery, PathError> {
+pub(super) fn parse_query(text: &str, target: QueryTarget<'_>) -> Result<ParsedQuery, PathError> {
+    if let QueryTarget::Call(_) = target
+        && let Some(expanded) = ElementSyntax::expand(text)
+    {
+        let parsed = parse_expanded(&expanded.text, target, &expanded.roots);
+        return parsed.map_err(|error| PathError { range: expanded.original_range(error.range), ..error });
+    }
+    parse_expanded(text, target, &[])
+}
+
+/// Parses a query in which `$.item`, for the roots with these numbers, stands for `$item`.
+fn parse_expanded(text: &str, target: QueryTarget<'_>, elements: &[usize]) -> Result<ParsedQuery, PathError> {
     let words = scan(text)?;
     let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
-    let mut lowering = AstBuilder { text, target, positions: words, roots: 0, functions: 0, decimals: 0 };
+    let mut lowering =
+        AstBuilder { text, target, elements, positions: words, roots: 0, functions: 0, decimals: 0 };
     lowering.absolute_query(query.segments)
 }
 
@@ -81,7 +95,9 @@ fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> Pa
 
 struct AstBuilder<'t> {
     text: &'t str,
-    target: QueryTarget,
+    target: QueryTarget<'t>,
+    /// The numbers of the roots that are elements.
+    elements: &'t [usize],
     positions: TokenPositions,
     /// The number of tokens of each kind that the tree has reached.
     roots: usize,
@@ -93,14 +109,18 @@ impl AstBuilder<'_> {
     /// Converts a query from `$`, with its base.
     fn absolute_query(&mut self, segments: Vec<ParsedSegment>) -> Result<ParsedQuery, PathError> {
         let range = self.positions.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
+        let is_element = self.elements.contains(&self.roots);
         self.roots += 1;
-        if self.target == QueryTarget::Value {
+        let QueryTarget::Call(elements) = self.target else {
             return Ok(ParsedQuery { base: QueryBase::Document, segments: self.segments(segments)? });
-        }
+        };
         let mut segments = segments.into_iter();
         match segments.next() {
             Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
-                let root = parse_root(&name, range)?;
+                let root = match is_element {
+                    true => parse_element(&name, elements, range)?,
+                    false => parse_root(&name, range)?,
+                };
                 Ok(ParsedQuery {
                     base: QueryBase::CallMember(root),
                     segments: self.segments(segments.collect())?,
@@ -292,10 +312,10 @@ impl AstBuilder<'_> {
         match (compiled, self.target) {
             (Some(Ok(compiled)), _) => Ok(Filter::Matches(text, RegexPattern::Compiled(compiled))),
             (_, QueryTarget::Value) => Ok(Filter::Matches(text, RegexPattern::Dynamic(reach, pattern))),
-            (Some(Err(error)), QueryTarget::Call) => {
+            (Some(Err(error)), QueryTarget::Call(_)) => {
                 Err(PathError::new(format!("the pattern is not valid: {error}"), function))
             }
-            (None, QueryTarget::Call) => Err(self
+            (None, QueryTarget::Call(_)) => Err(self
                 .type_error("takes a pattern that is a string literal", function)
                 .with_help("test the nodes of the path with `matches` instead")),
         }
@@ -345,6 +365,22 @@ fn convert_step(segment: SingularQuerySegment) -> PathStep {
         SingularQuerySegment::Name(name) => PathStep::Name(name),
         SingularQuerySegment::Index(index) => PathStep::Index(index),
     }
+}
+
+fn parse_element(name: &str, elements: &ElementNames, range: Range<usize>) -> Result<Root, PathError> {
+    elements.root(name).ok_or_else(|| {
+        let error = PathError::new(format!("`${name}` is not the name of an element"), range);
+        if Root::from_name(name).is_some() {
+            return error.with_help(format!("write `$.{name}` for a member of the call"));
+        }
+        match elements.innermost() {
+            Some(known) => {
+                let meant = closest_match(name, elements.names()).unwrap_or(known);
+                error.with_help(format!("the element is `${meant}` here"))
+            }
+            None => error.with_help("elements exist only in conditions of `every`, `any_of` and `none`"),
+        }
+    })
 }
 
 fn parse_root(name: &str, range: Range<usize>) -> Result<Root, PathError> {

@@ -118,6 +118,8 @@ impl<'a> PolicyReader<'a> {
         match Expression::compile_with(text, &self.names) {
             Ok(expression) => {
                 self.arguments.merge(&expression.argument_names());
+                let roots = expression.roots_read();
+                self.arguments.merge(&self.names.elements().arguments_read(roots, expression.member_names()));
                 self.definitions.extend(expression.definitions().iter().cloned());
                 let is_valid = self.check_reads(node, expression.roots_read(), expression.context_reads());
                 is_valid.then_some(expression)
@@ -169,10 +171,12 @@ impl<'a> PolicyReader<'a> {
     /// Reads a JSONPath over the call document.
     pub fn read_path(&mut self, node: &YamlNode) -> Option<Path> {
         let text = node.as_str()?;
-        match Path::parse(text) {
+        match Path::parse_with(text, self.names.elements()) {
             Ok(path) => {
                 self.arguments.merge(&path.argument_names());
                 let roots = path.roots_read().iter().copied();
+                let elements = self.names.elements();
+                self.arguments.merge(&elements.arguments_read(roots.clone(), &path.members_of_elements()));
                 self.check_reads(node, roots, path.context_reads()).then_some(path)
             }
             Err(error) => {
@@ -339,7 +343,8 @@ impl<'a> PolicyReader<'a> {
         context: &ContextReads,
     ) -> bool {
         self.context_reads.extend(context);
-        let roots: Vec<Root> = roots.into_iter().collect();
+        // What elements come from has been checked where it is named.
+        let roots: Vec<Root> = roots.into_iter().filter(|root| !matches!(root, Root::Element(_))).collect();
         self.roots_read.extend(roots.iter().copied());
         let (of_run, after_tool) = (self.of_run, self.after_tool);
         let missing = roots.into_iter().find(|root| match of_run {

@@ -60,6 +60,7 @@ impl ProgramDependencies {
             (Root::Input, _) => {
                 self.input.insert(keys);
             }
+            (Root::Element(_), _) => self.members.extend(keys),
             _ => {}
         }
     }
@@ -67,6 +68,16 @@ impl ProgramDependencies {
     /// Records the name of a member that the program reads from a value which may come from the arguments.
     pub(super) fn add_member(&mut self, name: &str) {
         self.members.insert(name.to_owned());
+    }
+
+    /// Whether it reads the arguments, or elements that come from them.
+    pub(super) fn reads_arguments(&self) -> bool {
+        self.roots.iter().any(|root| *root == Root::Input || root.is_argument())
+    }
+
+    /// The names of members that it reads from elements and other values.
+    pub(super) fn member_names(&self) -> &BTreeSet<String> {
+        &self.members
     }
 
     /// The arguments that the program reads.

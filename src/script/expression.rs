@@ -109,6 +109,11 @@ impl Expression {
         self.dependencies.roots.contains(&root)
     }
 
+    /// Whether the expression reads the arguments, or elements that come from them.
+    pub fn reads_arguments(&self) -> bool {
+        self.dependencies.reads_arguments()
+    }
+
     /// The members of the context that the expression reads.
     pub fn context_reads(&self) -> &ContextReads {
         &self.dependencies.context
@@ -117,6 +122,11 @@ impl Expression {
     /// The arguments that it reads, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
         self.dependencies.argument_names()
+    }
+
+    /// The names of members that it reads from elements of quantifiers, and from other values.
+    pub fn member_names(&self) -> &BTreeSet<String> {
+        self.dependencies.member_names()
     }
 
     /// Evaluates the expression for a call.

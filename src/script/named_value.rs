@@ -115,7 +115,7 @@ impl NamedValue {
     pub fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
         let own_memo = LetMemo::default();
         let memo = view.lets.unwrap_or(&own_memo);
-        let view = CallView { lets: Some(memo), ..*view };
+        let view = CallView { lets: Some(memo), elements: None, ..*view };
         match &self.definition {
             NamedDefinition::Path(path, _) => path.evaluate(&view),
             NamedDefinition::Computed(body) => self.evaluate_once(&**body, memo, &view).clone(),

@@ -9,6 +9,7 @@ use super::named_value::NamedValue;
 use super::program::SharedFunctions;
 use crate::json::{self, Digest, Value, json};
 use crate::name_pattern::NamePattern;
+use crate::path::{ElementName, ElementNames};
 
 /// The definitions of a bundle.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Names {
     groups: HashMap<String, Vec<NamePattern>>,
     /// The digest of each definition's content, that of the definitions it reaches included.
     digests: HashMap<DefinitionName, Digest>,
+    /// The names of elements, in a condition on elements.
+    elements: ElementNames,
     /// Whether the functions have an error, which has been reported.
     pub(super) has_invalid_functions: bool,
     /// Whether unknown names are collected instead of refused.
@@ -69,6 +72,16 @@ impl Names {
     /// Adds the digest of a definition's content.
     pub fn add_digest(&mut self, name: DefinitionName, digest: Digest) {
         self.digests.insert(name, digest);
+    }
+
+    /// Adds the name of elements, for the condition on them.
+    pub fn add_element(&mut self, name: ElementName) {
+        self.elements.push(name);
+    }
+
+    /// The names of elements.
+    pub fn elements(&self) -> &ElementNames {
+        &self.elements
     }
 
     /// The named value with this name: `None` if there is none, `Some(None)` if its definition has an error.

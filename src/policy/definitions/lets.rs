@@ -155,7 +155,9 @@ fn collect_condition(node: &YamlNode, found: &mut BTreeSet<String>) {
         YamlValue::Mapping(entries) => {
             for entry in entries {
                 match entry.key.as_str() {
-                    "expr" | "all" | "any" | "not" => collect_condition(&entry.value, found),
+                    "expr" | "all" | "any" | "not" | "every" | "any_of" | "none" => {
+                        collect_condition(&entry.value, found)
+                    }
                     _ => collect_operand(&entry.value, found),
                 }
             }

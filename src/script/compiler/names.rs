@@ -124,11 +124,12 @@ impl Compiler<'_> {
     /// Variables of functions and scripts may hold anything.
     pub(super) fn may_be_argument(&self, value: &Expr) -> bool {
         let (base, links) = split_chain(value);
-        let reads_input = self.has_statements() || self.dependencies.roots.contains(&Root::Input);
+        let reads_input = self.has_statements() || self.dependencies.reads_arguments();
         match base {
             Expr::Variable(variable, _, _) => match (self.find_slot(&variable.1), variable.1.as_str()) {
                 (Some(slot), _) if self.is_input(slot) => !links.is_empty(),
                 (Some(_), _) => reads_input,
+                (None, name) if let Some(element) = self.names.elements().root(name) => element.is_argument(),
                 (None, "input") => !links.is_empty(),
                 (None, name) => match self.names.find_let(name).flatten() {
                     Some(named) => named.may_be_argument(),

@@ -92,7 +92,7 @@ impl Compiler<'_> {
                 root => Some(ReadOnlyVariable::Root(root)),
             };
         }
-        Root::from_name(name).map(ReadOnlyVariable::Root)
+        self.names.elements().root(name).or_else(|| Root::from_name(name)).map(ReadOnlyVariable::Root)
     }
 
     /// Whether a slot is the script's `input`.

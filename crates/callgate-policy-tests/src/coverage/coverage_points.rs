@@ -221,6 +221,7 @@ fn form_name(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
         ExaminedForm::Not(_) => Some("not"),
         ExaminedForm::Test(_) => Some("test"),
         ExaminedForm::Expr(_) => Some("expr"),
+        ExaminedForm::Elements(elements) => Some(elements.quantifier.key()),
     }
 }
 
