@@ -49,6 +49,8 @@ mod docs;
 #[cfg(test)]
 mod editors;
 #[cfg(test)]
+mod elements;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod execution;

@@ -109,7 +109,10 @@ impl Condition {
                     stray.key_span,
                     format!("`{}` can't be used with `{}`", stray.key, form.key),
                 )
-                .with_help("tests such as this one need a `path:` in the same condition"),
+                .with_help(match reader.names.elements().is_empty() {
+                    true => "tests such as this one need a `path:` in the same condition",
+                    false => "write each as an item of a list: `all: [{ … }, { … }]`",
+                }),
             );
             return None;
         }

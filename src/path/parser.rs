@@ -119,6 +119,10 @@ impl AstBuilder<'_> {
             Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
                 let root = match is_element {
                     true => parse_element(&name, elements, range)?,
+                    false if elements.root(&name).is_some() && Root::from_name(&name).is_none() => {
+                        let error = PathError::new(format!("`{name}` is not a member of the call"), range);
+                        return Err(error.with_help(format!("the element is `${name}`, without a dot")));
+                    }
                     false => parse_root(&name, range)?,
                 };
                 Ok(ParsedQuery {

@@ -15,6 +15,7 @@ use crate::matcher::value_source::ValueSource;
 use crate::path::{ElementName, MAX_ELEMENT_NESTING};
 use crate::rules_schema::{Polarity, PolicyReader, head_span};
 use crate::source::{MappingEntry, YamlNode, YamlValue};
+use crate::tokens::TokenKind;
 use crate::work_limit;
 
 /// The maximum number of elements.
@@ -129,10 +130,18 @@ fn find_source<'n>(key: &str, node: &'n YamlNode, reader: &mut PolicyReader<'_>)
 
 /// Returns the name of the elements. Beside `mentioned_in`, `as` is the kind of token.
 fn read_name(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<String> {
-    let Some(name_node) = node.get(AS.name).filter(|_| node.get(MENTIONED_IN.name).is_none()) else {
-        return Some(ITEM.to_owned());
-    };
+    let Some(name_node) = node.get(AS.name) else { return Some(ITEM.to_owned()) };
     let name = name_node.as_str()?;
+    if node.get(MENTIONED_IN.name).is_some() {
+        if TokenKind::parse(name).is_some() {
+            return Some(ITEM.to_owned());
+        }
+        let message = format!("`as` beside `mentioned_in` is a kind of token, not `{}`", name.escape_debug());
+        reader.report(Diagnostic::new(&UNKNOWN_VALUE, name_node.span, message).with_help(
+            "write for example `as: email`; to name the elements, write the test in a list: `all: [{ mentioned_in: … }]`",
+        ));
+        return None;
+    }
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let is_name = starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let problem = if !is_name {

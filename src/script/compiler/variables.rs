@@ -68,11 +68,14 @@ impl Compiler<'_> {
         }
         let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.call_member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
-        let own = self.scope.iter().map(|known| known.name.as_str());
+        let own = self.scope.iter().map(|known| known.name.as_str()).chain(self.names.elements().names());
         let named = self.names.let_names().filter(|_| self.language == Language::Expression);
         let known: Vec<&str> = own.chain(members).chain(named).collect();
         let help = match closest_match(name, known.iter().copied()) {
             _ if name == "principal" => "write `context.principal`".to_owned(),
+            None if let Some(element) = self.names.elements().innermost() => {
+                format!("the element is `{element}` here")
+            }
             Some(meant) => format!("did you mean `{meant}`?"),
             None if self.language == Language::Expression => {
                 format!("write `input.{name}` for an argument of the tool, or define `{name}` under `let:`")
