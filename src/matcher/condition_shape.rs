@@ -73,7 +73,7 @@ mod elements;
 pub(super) use elements::{ELEMENTS_RECORD, MIN};
 
 /// The key of an expression, as a condition or in place of a path.
-pub(super) const EXPR_KEY: &str = "expr";
+pub const EXPR_KEY: &str = "expr";
 
 /// A condition: a mapping, or an expression as a string.
 pub static CONDITION_SHAPE: Shape =
@@ -120,8 +120,8 @@ pub(super) const OPERATOR_FIELDS: [FieldShape; 21] = [
     DETECTS,
 ];
 
-/// The keys that change how the operators work.
-pub(super) const OPTION_KEYS: [&str; 7] =
+/// The keys of a test that change how its operators work.
+pub const OPTION_KEYS: [&str; 7] =
     ["each", "absent", "base", AS.name, DECIMAL.name, IGNORE_CASE.name, CONFUSABLES.name];
 
 const OPERAND: Shape = Shape::Any;

@@ -12,7 +12,7 @@ pub(super) static LINT: Lint = Lint { code: &ANY_OF_SEVERAL, needs: RequiredInpu
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let permits = written.has_kind(&["allow", "respond"]);
-        let restricts = written.has_kind(&["deny", "halt", "approval"]);
+        let restricts = written.stops_calls();
         for test in written.tests.iter().filter(|test| accepts_any_of_several(test)) {
             // Under `not`, a passing value lifts a restriction, and a failing one permits the call.
             let lifts = (permits && test.positive) || (restricts && !test.positive);
@@ -20,8 +20,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 continue;
             }
             let each_entry = test.operator("each");
-            let span = each_entry.map_or(test.path_node.span, |each| each.value.span);
-            let path = test.path.text();
+            let span = each_entry.map_or(test.subject_node.span, |each| each.value.span);
+            let path = test.text();
             let message = match permits {
                 true => {
                     format!("one passing value of `{path}` permits the call, whatever the others are")
@@ -42,5 +42,5 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 fn accepts_any_of_several(test: &TestSource<'_>) -> bool {
     let permissive =
         test.operators().any(|operator| !["ne", "not_in", "type", "length"].contains(&operator.key.as_str()));
-    test.each == EachMode::Any && !test.path.is_singular() && test.path.root() == Root::Input && permissive
+    test.each == EachMode::Any && !test.is_singular() && test.root() == Some(Root::Input) && permissive
 }

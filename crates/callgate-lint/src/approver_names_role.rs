@@ -97,11 +97,11 @@ impl KnownNames {
     fn collect(checked: &LintContext<'_>) -> Self {
         let mut in_rules = BTreeSet::new();
         for test in checked.policies.iter().flat_map(|written| &written.tests) {
-            let of_roles = test.path.steps().map_or_else(
-                || test.path.text().starts_with("$.context.roles"),
+            let of_roles = test.steps().map_or_else(
+                || test.text().starts_with("$.context.roles"),
                 |steps| matches!(steps.first(), Some(PathStep::Name(name)) if name == "roles"),
             );
-            if test.path.root() == Root::Context && of_roles {
+            if test.root() == Some(Root::Context) && of_roles {
                 let operands = test.operators().map(|operator| &operator.value);
                 let nodes =
                     operands.flat_map(|operand| operand.items().unwrap_or(std::slice::from_ref(operand)));

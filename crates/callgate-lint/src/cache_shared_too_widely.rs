@@ -78,15 +78,13 @@ fn caller_dependence(
         let reads = script.as_str()?.contains("context.");
         return reads.then(|| (script.span, "reads the caller in its script".to_owned()));
     }
-    if !other.has_kind(&["deny", "halt", "approval", "allow"]) {
+    if !other.stops_calls() && !other.has_kind(&["allow"]) {
         return None;
     }
     let caller_test = other.tests.iter().find(|test| reads_caller(test, scope))?;
-    let left_out = other
-        .tests
-        .iter()
-        .find(|test| test.path.root() == Root::Input && key.leaves_out(test.path.text()))?;
-    let reason = format!("decides who may call by `{}`, which is not part of the key", left_out.path.text());
+    let left_out =
+        other.tests.iter().find(|test| test.root() == Some(Root::Input) && key.leaves_out(test.text()))?;
+    let reason = format!("decides who may call by `{}`, which is not part of the key", left_out.text());
     Some((caller_test.node.span, reason))
 }
 
@@ -96,5 +94,5 @@ fn reads_caller(test: &TestSource<'_>, scope: &str) -> bool {
     let of_caller = |path: &str| path.starts_with("$.context") && !is_separated(path);
     let operands =
         test.operators().filter_map(|operator| operator.value.get("path").and_then(YamlNode::as_str));
-    of_caller(test.path.text()) || operands.into_iter().any(of_caller)
+    of_caller(test.text()) || operands.into_iter().any(of_caller)
 }

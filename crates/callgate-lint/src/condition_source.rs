@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use callgate::path::Path;
+use callgate::call::Root;
+use callgate::matcher::{EXPR_KEY, OPTION_KEYS};
+use callgate::path::{Path, PathStep};
 use callgate::source::{MappingEntry, YamlNode};
 
 /// How a test applies to several values.
@@ -13,12 +15,20 @@ pub(super) enum EachMode {
     None,
 }
 
+/// What a test reads.
+enum TestSubject<'a> {
+    /// A path, or an expression that only reads a member of the call: `input.amount` is `$.input.amount`.
+    Path(Arc<Path>),
+    /// Any other expression.
+    Expression(&'a str),
+}
+
 /// A test as written.
 pub(super) struct TestSource<'a> {
     pub(super) node: &'a YamlNode,
-    /// The node of its path.
-    pub(super) path_node: &'a YamlNode,
-    pub(super) path: Arc<Path>,
+    /// The node of its path or expression.
+    pub(super) subject_node: &'a YamlNode,
+    subject: TestSubject<'a>,
     pub(super) each: EachMode,
     /// Whether the test is under an even number of `not`s, or none.
     pub(super) positive: bool,
@@ -31,10 +41,57 @@ pub(super) struct TestSource<'a> {
 }
 
 impl<'a> TestSource<'a> {
+    /// The path or expression.
+    pub(super) fn text(&self) -> &str {
+        match &self.subject {
+            TestSubject::Path(path) => path.text(),
+            TestSubject::Expression(text) => text,
+        }
+    }
+
+    /// The path. Returns `None` for an expression that computes something.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.subject {
+            TestSubject::Path(path) => Some(path),
+            TestSubject::Expression(_) => None,
+        }
+    }
+
+    /// The steps of the path, if it is singular.
+    pub(super) fn steps(&self) -> Option<&[PathStep]> {
+        self.path()?.steps()
+    }
+
+    /// The member of the call that the path begins with.
+    pub(super) fn root(&self) -> Option<Root> {
+        self.path().map(Path::root)
+    }
+
+    /// Whether there is at most one value.
+    pub(super) fn is_singular(&self) -> bool {
+        self.path().is_none_or(Path::is_singular)
+    }
+
     /// The operators with their operands, without `exists`.
     pub(super) fn operators(&self) -> impl Iterator<Item = &'a MappingEntry> + use<'a> {
         let entries = self.node.entries().unwrap_or_default().iter();
-        entries.filter(|entry| !["path", "each", "absent", "base", "exists"].contains(&entry.key.as_str()))
+        let others = ["path", EXPR_KEY, "exists"];
+        entries.filter(move |entry| {
+            let key = entry.key.as_str();
+            !others.contains(&key) && !OPTION_KEYS.contains(&key)
+        })
+    }
+
+    /// Whether its operators make different strings equal, so that no conclusion can be drawn from comparing literals.
+    pub(super) fn is_folded(&self) -> bool {
+        self.node.get("ignore_case").is_some() || self.node.get("confusables").is_some()
+    }
+
+    /// Whether another test has the same options, except for those about several and absent values.
+    pub(super) fn has_options_of(&self, other: &Self) -> bool {
+        let options = OPTION_KEYS.iter().filter(|key| !["each", "absent"].contains(key));
+        let value = |test: &Self, key: &str| test.node.get(key).map(YamlNode::to_json);
+        options.into_iter().all(|key| value(self, key) == value(other, key))
     }
 
     pub(super) fn operator(&self, key: &str) -> Option<&'a MappingEntry> {
@@ -101,7 +158,7 @@ impl<'a> ConditionSources<'a> {
     pub(super) fn collect(
         &mut self,
         conditions: &'a YamlNode,
-        mut path: impl FnMut(&'a str) -> Option<Arc<Path>>,
+        mut path: impl FnMut(&str) -> Option<Arc<Path>>,
     ) {
         let scope = self.scopes.add(None);
         let context = LogicalContext { scope, positive: true, required: true };
@@ -114,7 +171,7 @@ impl<'a> ConditionSources<'a> {
         &mut self,
         node: &'a YamlNode,
         context: LogicalContext,
-        path: &mut impl FnMut(&'a str) -> Option<Arc<Path>>,
+        path: &mut impl FnMut(&str) -> Option<Arc<Path>>,
     ) {
         let items = |key| node.get(key).and_then(YamlNode::items);
         if let Some(all) = items("all") {
@@ -136,8 +193,7 @@ impl<'a> ConditionSources<'a> {
             let scope = self.scopes.add(None);
             let context = LogicalContext { scope, positive: !context.positive, required: false };
             self.collect_condition(inner, context, path);
-        } else if let Some(path_node) = node.get("path") {
-            let Some(path) = path_node.as_str().and_then(path) else { return };
+        } else if let Some((subject_node, subject)) = read_subject(node, path) {
             let each = match node.get("each").and_then(YamlNode::as_str) {
                 Some("every") => EachMode::Every,
                 Some("none") => EachMode::None,
@@ -150,14 +206,59 @@ impl<'a> ConditionSources<'a> {
             let LogicalContext { scope, positive, required } = context;
             self.tests.push(TestSource {
                 node,
-                path_node,
-                path,
+                subject_node,
+                subject,
                 each,
                 positive,
                 required,
                 absence_counts,
                 scope,
             });
+        }
+    }
+}
+
+/// Reads the path or expression of a test. Returns `None` for a condition without operators, as an expression alone.
+fn read_subject<'a>(
+    node: &'a YamlNode,
+    path: &mut impl FnMut(&str) -> Option<Arc<Path>>,
+) -> Option<(&'a YamlNode, TestSubject<'a>)> {
+    if let Some(subject) = node.get("path") {
+        return Some((subject, TestSubject::Path(path(subject.as_str()?)?)));
+    }
+    let subject = node.get(EXPR_KEY).filter(|_| node.entries().is_some_and(|entries| entries.len() > 1))?;
+    let text = subject.as_str()?;
+    let read = member_path(text).and_then(|text| path(&text)).map(TestSubject::Path);
+    Some((subject, read.unwrap_or(TestSubject::Expression(text))))
+}
+
+/// Returns the path of an expression that only reads a member of the call: `input.order.id` is `$.input.order.id`.
+pub(super) fn member_path(expression: &str) -> Option<String> {
+    let names: Vec<&str> = expression.trim().split('.').collect();
+    let is_name = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let is_member = names.first().is_some_and(|root| Root::from_name(root).is_some());
+    (is_member && names.iter().all(is_name)).then(|| format!("$.{}", names.join(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_that_read_a_member_are_paths() {
+        for (expression, path) in [
+            ("input.order.id", Some("$.input.order.id")),
+            (" tool ", Some("$.tool")),
+            ("order.id", None),
+            ("input.a + 1", None),
+            ("input[\"a\"]", None),
+            ("input.?a", None),
+            ("input..a", None),
+        ] {
+            assert_eq!(member_path(expression).as_deref(), path, "{expression}");
         }
     }
 }

@@ -22,7 +22,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         let tests: Vec<&TestSource<'_>> = written
             .tests
             .iter()
-            .filter(|test| test.path.is_singular() && test.each != EachMode::None && !test.absence_counts)
+            .filter(|test| {
+                test.is_singular() && test.each != EachMode::None && !test.absence_counts && !test.is_folded()
+            })
             .collect();
         let mut operators: Vec<(&TestSource<'_>, &MappingEntry)> = Vec::new();
         for test in &tests {
@@ -45,7 +47,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 
 /// Whether two tests have the same path and must hold together.
 fn must_hold_together(written: &PolicySource<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bool {
-    a.path.text() == b.path.text()
+    a.text() == b.text()
         && a.exists() != Some(false)
         && b.exists() != Some(false)
         && (written.scopes.implies(a.scope, b.scope) || written.scopes.implies(b.scope, a.scope))
@@ -59,7 +61,7 @@ fn contradiction_diagnostic(
 ) -> Diagnostic {
     let message = format!(
         "no value of `{}` passes both `{}` and `{}`",
-        test.path.text(),
+        test.text(),
         format_operator(earlier),
         format_operator(operator)
     );
@@ -78,11 +80,11 @@ fn report_absent_and_tested(
 ) {
     let other = operators.iter().find(|(other, _)| {
         let same = std::ptr::eq(other.node, test.node);
-        let path = other.path.text() == test.path.text();
+        let path = other.text() == test.text();
         path && (same || (other.exists() != Some(false) && written.scopes.implies(test.scope, other.scope)))
     });
     let (Some((other, operator)), Some(exists)) = (other, test.operator("exists")) else { return };
-    let path = test.path.text();
+    let path = test.text();
     let message = match std::ptr::eq(other.node, test.node) {
         true => {
             format!("`{}` is never evaluated, because `{path}` must be absent", format_operator(operator))
@@ -166,7 +168,8 @@ fn required_types(operator: &MappingEntry) -> Option<Vec<JsonType>> {
         }
         "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],
-        "contains" => vec![JsonType::String, JsonType::Array],
+        "contains" | "contains_any" => vec![JsonType::String, JsonType::Array],
+        "mentioned_in" => vec![JsonType::String, JsonType::Number],
         _ => return None,
     })
 }

@@ -44,7 +44,7 @@ fn behaviour(written: &PolicySource<'_>) -> String {
 /// Whether removing the second of two equal policies changes nothing: neither a call's outcome nor how it is counted or recorded.
 /// Other policies may be evaluated between the two.
 fn is_safe_to_remove(written: &PolicySource<'_>) -> bool {
-    written.has_kind(&["deny", "halt", "allow", "validate", "label"])
+    written.has_kind(&["deny", "halt", "require", "allow", "validate", "label"])
         && written.node.get("description").is_none()
 }
 

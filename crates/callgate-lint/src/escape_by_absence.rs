@@ -1,6 +1,6 @@
 //! Lint: restricting tests that a call bypasses by omitting the tested field.
 
-use crate::condition_source::{EachMode, TestSource};
+use crate::condition_source::{EachMode, TestSource, member_path};
 use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::RequiredInput;
@@ -14,7 +14,7 @@ use callgate::source::YamlNode;
 pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: RequiredInput::Nothing, check };
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    for written in checked.policies.iter().filter(|written| written.has_kind(&["deny", "halt", "approval"])) {
+    for written in checked.policies.iter().filter(|written| written.stops_calls()) {
         let mut beside = None;
         for test in written.tests.iter().filter(|test| can_be_bypassed(written, test)) {
             let Some(operator) =
@@ -26,7 +26,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             if is_required_elsewhere(checked, written, test, beside) {
                 continue;
             }
-            let path = test.path.text();
+            let path = test.text();
             let message = format!(
                 "a call without `{path}` bypasses this policy: `{}` is false for an absent value",
                 operator.key
@@ -34,7 +34,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             found.push(
                 written
                     .diagnostic(&ESCAPE_BY_ABSENCE, operator.key_span, message)
-                    .with_label(test.path_node.span, "may be absent")
+                    .with_label(test.subject_node.span, "may be absent")
                     .with_help(format!(
                         "add `absent: match`, or deny calls without it: `path: {path}, exists: false`"
                     ))
@@ -49,9 +49,9 @@ fn can_be_bypassed(written: &PolicySource<'_>, test: &TestSource<'_>) -> bool {
     let tests_absence = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
     // Under `not` an absent value makes the policy match. Next to a test with `exists` the author has considered absence.
     let thought_of =
-        written.tests.iter().any(|other| other.exists().is_some() && other.path.text() == test.path.text());
-    let inside = test.path.steps().is_some_and(|steps| !steps.is_empty());
-    let by_client = matches!(test.path.root(), Root::Input | Root::Context);
+        written.tests.iter().any(|other| other.exists().is_some() && other.text() == test.text());
+    let inside = test.steps().is_some_and(|steps| !steps.is_empty());
+    let by_client = matches!(test.root(), Some(Root::Input | Root::Context));
     test.positive && test.each == EachMode::Any && inside && by_client && !tests_absence && !thought_of
 }
 
@@ -62,7 +62,7 @@ fn is_required_elsewhere(
     test: &TestSource<'_>,
     beside: &[&PolicySource<'_>],
 ) -> bool {
-    let Some([PathStep::Name(first), rest @ ..]) = test.path.steps() else { return false };
+    let Some([PathStep::Name(first), rest @ ..]) = test.steps() else { return false };
     let requires = |schema: &Value| {
         let required = schema.get("required").and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(first))) && rest.is_empty()
@@ -70,7 +70,7 @@ fn is_required_elsewhere(
     let by_policy = beside.iter().any(|other| {
         let denies_absence = other.has_kind(&["deny", "halt"])
             && other.tests.iter().any(|absent| {
-                absent.positive && absent.exists() == Some(false) && absent.path.text() == test.path.text()
+                absent.positive && absent.exists() == Some(false) && absent.text() == test.text()
             });
         let schema = other.kind.value.get("schema").filter(|_| other.has_kind(&["validate"]));
         let validates = schema.is_some_and(|schema| match schema.as_str() {
@@ -78,9 +78,16 @@ fn is_required_elsewhere(
             // A schema in a separate file is not read here.
             None => requires(&schema.to_json()) || schema.get("file").is_some(),
         });
-        denies_absence || (validates && test.path.root() == Root::Input)
+        denies_absence || requires_value(other, test) || (validates && test.root() == Some(Root::Input))
     });
     by_policy || has_default(beside, test)
+}
+
+/// Whether a `require` policy denies calls without the value.
+fn requires_value(other: &PolicySource<'_>, test: &TestSource<'_>) -> bool {
+    let values = other.kind.value.get("values").filter(|_| other.has_kind(&["require"]));
+    let mut texts = values.and_then(YamlNode::items).unwrap_or_default().iter().filter_map(YamlNode::as_str);
+    texts.any(|text| text == test.text() || member_path(text).as_deref() == Some(test.text()))
 }
 
 fn every_tool_requires(
@@ -100,8 +107,7 @@ fn has_default(beside: &[&PolicySource<'_>], test: &TestSource<'_>) -> bool {
         .flat_map(|other| other.kind.value.get("input").and_then(YamlNode::items).unwrap_or_default());
     steps.any(|step| {
         let path = step.get("path").and_then(YamlNode::as_str);
-        path == Some(test.path.text())
-            && ["default", "set", "template"].iter().any(|key| step.get(key).is_some())
+        path == Some(test.text()) && ["default", "set", "template"].iter().any(|key| step.get(key).is_some())
     })
 }
 
@@ -116,7 +122,9 @@ fn policies_ensuring_presence<'s, 'a>(
     let mut beside = checked.related_policies(written);
     beside.retain(|other| {
         other.is_enforced()
-            && (other.has_kind(&["validate"]) || tests_absence(other) || LintContext::changes_input(other))
+            && (other.has_kind(&["validate", "require"])
+                || tests_absence(other)
+                || LintContext::changes_input(other))
     });
     beside
 }

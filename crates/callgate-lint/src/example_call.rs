@@ -32,13 +32,13 @@ impl ExampleCall {
         }
         let (mut input, mut context, mut session) = (json!({}), json!({}), json!({}));
         for test in written.required_tests().filter(|test| test.exists() != Some(false)) {
-            let document = match test.path.root() {
-                Root::Input => &mut input,
-                Root::Context => &mut context,
-                Root::Session => &mut session,
+            let document = match test.root() {
+                Some(Root::Input) => &mut input,
+                Some(Root::Context) => &mut context,
+                Some(Root::Session) => &mut session,
                 _ => continue,
             };
-            set_value(document, test.path.steps()?, passing_value(test)?)?;
+            set_value(document, test.steps()?, passing_value(test)?)?;
         }
         call.input = input;
         call.context = if context.as_object().is_some_and(Map::is_empty) { Value::Null } else { context };

@@ -7,6 +7,7 @@ use crate::lint_inputs::RequiredInput;
 use crate::policy_source::PolicySource;
 use crate::scalars::{compare_scalars, is_literal};
 use crate::subsumption::{covers, value_passes};
+use callgate::call::Root;
 use callgate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
 use callgate::json::Value;
 use callgate::source::{MappingEntry, YamlNode};
@@ -19,12 +20,13 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     }
     for gate in checked
         .enforced_policies()
-        .filter(|written| written.has_kind(&["deny", "halt", "approval", "allow", "respond"]))
+        .filter(|written| written.has_kind(&["deny", "halt", "approval", "require", "allow", "respond"]))
     {
         let required: Vec<&TestSource<'_>> = gate
             .required_tests()
             .filter(|test| {
-                test.positive && test.path.is_singular() && test.path.text().starts_with("$.input.")
+                let is_argument = test.root() == Some(Root::Input) && test.text() != "$.input";
+                test.positive && test.is_singular() && is_argument && !test.is_folded()
             })
             .collect();
         if required.is_empty() {
@@ -39,7 +41,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             transforms.iter().flat_map(|transform| steps(transform).map(|step| (*transform, step))).collect();
         for test in required {
             let touching: Vec<&(&PolicySource<'_>, &YamlNode)> =
-                steps.iter().filter(|(_, step)| may_change(step, test.path.text())).collect();
+                steps.iter().filter(|(_, step)| may_change(step, test.text())).collect();
             // Not decided: several steps that change one value, and transforms that apply only to some of the calls.
             let [(transform, step)] = touching.as_slice() else { continue };
             if !covers(transform, gate) {
@@ -48,7 +50,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let Some((change, why)) = defeating_change(step, test) else { continue };
             let message = format!("`{}` never matches: `{}` {why} first", gate.id(), transform.id());
             found.push(
-                gate.diagnostic(&GATE_BEHIND_TRANSFORM, test.path_node.span, message)
+                gate.diagnostic(&GATE_BEHIND_TRANSFORM, test.subject_node.span, message)
                     .with_label(change.key_span, format!("`{}` changes it here", transform.id()))
                     .with_help("`transform` runs before gate policies; test the transformed value, or remove the step"),
             );
@@ -81,7 +83,7 @@ fn may_change(step: &YamlNode, path: &str) -> bool {
 fn defeating_change<'a>(step: &'a YamlNode, test: &TestSource<'_>) -> Option<(&'a MappingEntry, String)> {
     let at = step.get("path")?.as_str()?;
     let change = step.entries()?.iter().find(|entry| entry.key != "path")?;
-    let (path, exact) = (test.path.text(), at == test.path.text());
+    let (path, exact) = (test.text(), at == test.text());
     let wants_absence = test.exists() == Some(false);
     let gone = format!("removes `{path}`");
     let operand = &change.value;

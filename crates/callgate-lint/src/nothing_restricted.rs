@@ -8,7 +8,8 @@ use callgate::policy::Unmatched;
 
 pub(super) static LINT: Lint = Lint { code: &NOTHING_RESTRICTED, needs: RequiredInput::Nothing, check };
 
-const RESTRICTING_KINDS: [&str; 6] = ["deny", "halt", "approval", "validate", "rate_limit", "concurrency"];
+const RESTRICTING_KINDS: [&str; 7] =
+    ["deny", "halt", "require", "approval", "validate", "rate_limit", "concurrency"];
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let permissive = checked.compiled.defaults().unmatched == Unmatched::Allow;

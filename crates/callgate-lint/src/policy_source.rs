@@ -48,6 +48,11 @@ impl<'a> PolicySource<'a> {
         kinds.contains(&self.kind.key.as_str())
     }
 
+    /// Whether the policy stops or suspends calls that its conditions describe.
+    pub(super) fn stops_calls(&self) -> bool {
+        self.has_kind(&["deny", "halt", "approval", "require"])
+    }
+
     /// Creates a diagnostic with the policy's id.
     pub(super) fn diagnostic(
         &self,
@@ -78,17 +83,17 @@ impl<'a> PolicySource<'a> {
 }
 
 /// Reads the sources of policies. Each distinct path is parsed once.
-pub(super) struct PolicySourceReader<'a> {
+pub(super) struct PolicySourceReader {
     defaults: Defaults,
-    paths: HashMap<&'a str, Option<Arc<Path>>>,
+    paths: HashMap<String, Option<Arc<Path>>>,
 }
 
-impl<'a> PolicySourceReader<'a> {
+impl PolicySourceReader {
     pub(super) fn new(defaults: Defaults) -> Self {
         Self { defaults, paths: HashMap::new() }
     }
 
-    pub(super) fn read_policy(
+    pub(super) fn read_policy<'a>(
         &mut self,
         policy: &'a Policy,
         index: u32,
@@ -106,7 +111,12 @@ impl<'a> PolicySourceReader<'a> {
         Some(PolicySource { policy, index, node, kind, required_conditions, tests, scopes })
     }
 
-    fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {
-        self.paths.entry(text).or_insert_with(|| Path::parse(text).ok().map(Arc::new)).clone()
+    fn path(&mut self, text: &str) -> Option<Arc<Path>> {
+        if let Some(known) = self.paths.get(text) {
+            return known.clone();
+        }
+        let path = Path::parse(text).ok().map(Arc::new);
+        self.paths.insert(text.to_owned(), path.clone());
+        path
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use callgate::diagnostic::{SourceMap, Span};
 use callgate::json::Value;
+use callgate::matcher::EXPR_KEY;
 use callgate::source::{StringStyle, YamlNode, YamlValue};
 
 /// Returns the order of two numbers or two strings. Returns `None` for other values.
@@ -15,10 +16,10 @@ pub(super) fn compare_scalars(a: &YamlNode, b: &YamlNode) -> Option<Ordering> {
     }
 }
 
-/// Whether this is a literal and not `{ path: … }`.
+/// Whether this is a literal and not `{ path: … }` or `{ expr: … }`.
 pub(super) fn is_literal(node: &YamlNode) -> bool {
     match node.entries() {
-        Some([entry]) => entry.key != "path",
+        Some([entry]) => !["path", EXPR_KEY].contains(&entry.key.as_str()),
         _ => true,
     }
 }

@@ -61,7 +61,8 @@ fn overrides(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
     let earlier = wide.index < narrow.index;
     match (&wide.policy.kind, &narrow.policy.kind) {
         (PolicyKind::Deny(_), PolicyKind::Halt(_)) => false,
-        (PolicyKind::Deny(_), PolicyKind::Deny(_)) | (PolicyKind::Halt(_), PolicyKind::Halt(_)) => {
+        (PolicyKind::Deny(_), PolicyKind::Deny(_) | PolicyKind::Require(_))
+        | (PolicyKind::Halt(_), PolicyKind::Halt(_)) => {
             earlier
                 && wide.policy.behaviour_digest != narrow.policy.behaviour_digest
                 && !crate::duplicate_policy::are_duplicates(wide, narrow)

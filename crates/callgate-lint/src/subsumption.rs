@@ -18,8 +18,9 @@ pub(super) fn covers(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool
 }
 
 fn is_implied(wide: &PolicySource<'_>, demand: &YamlNode, narrow: &PolicySource<'_>) -> bool {
-    // The result for an absent value depends on the policy's polarity.
-    let same_reading = wide.polarity() == narrow.polarity() || demand.get("path").is_none();
+    // The result for an absent value depends on the policy's polarity. An expression may name a condition that tests values.
+    let has_tests = demand.as_str().is_some() || is_test(demand);
+    let same_reading = wide.polarity() == narrow.polarity() || !has_tests;
     if same_reading && narrow.required_conditions.iter().any(|other| other.to_json() == demand.to_json()) {
         return true;
     }
@@ -30,10 +31,18 @@ fn is_implied(wide: &PolicySource<'_>, demand: &YamlNode, narrow: &PolicySource<
     narrow.required_tests().filter(|test| test.positive).any(|test| test_implies(test, wanted))
 }
 
+/// Whether a condition is a test with operators.
+fn is_test(condition: &YamlNode) -> bool {
+    condition.get("path").is_some() || condition.entries().is_some_and(|entries| entries.len() > 1)
+}
+
 /// Whether a value that passes one test is certain to pass the other.
 fn test_implies(given: &TestSource<'_>, wanted: &TestSource<'_>) -> bool {
-    let single = given.path.is_singular() && given.each == EachMode::Any && wanted.each == EachMode::Any;
-    if !single || given.path.text() != wanted.path.text() || given.node.get("base").is_some() {
+    let single = given.is_singular() && given.each == EachMode::Any && wanted.each == EachMode::Any;
+    if !single || given.text() != wanted.text() || given.node.get("base").is_some() {
+        return false;
+    }
+    if given.is_folded() || !given.has_options_of(wanted) {
         return false;
     }
     // An absent value may pass the one test and not the other.

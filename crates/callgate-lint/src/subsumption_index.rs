@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::condition_source::member_path;
 use crate::lint_context::LintContext;
 use crate::policy_source::PolicySource;
 use crate::subsumption::covers;
 use callgate::json::{self, Value};
-use callgate::matcher::NamePattern;
+use callgate::matcher::{EXPR_KEY, NamePattern};
 use callgate::source::YamlNode;
 
 /// Maximum number of policies with the same tool pattern and first condition that are compared. Later ones are skipped.
@@ -120,11 +121,11 @@ fn pattern_text(pattern: &NamePattern) -> String {
 /// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
 fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
     let Some(demand) = written.required_conditions.first() else { return vec![String::new()] };
-    let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
+    let Some(path) = subject_text(demand) else {
         return vec![condition_key(demand)];
     };
     match wanted_values(demand) {
-        Some(values) => values.iter().map(|value| value_key(path, value)).collect(),
+        Some(values) => values.iter().map(|value| value_key(&path, value)).collect(),
         None => vec![format!("{path} ?")],
     }
 }
@@ -133,14 +134,24 @@ fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
 fn implied_keys(written: &PolicySource<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
     for demand in &written.required_conditions {
-        let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
+        let Some(path) = subject_text(demand) else {
             keys.push(condition_key(demand));
             continue;
         };
         keys.push(format!("{path} ?"));
-        keys.extend(wanted_values(demand).iter().flatten().take(1).map(|value| value_key(path, value)));
+        keys.extend(wanted_values(demand).iter().flatten().take(1).map(|value| value_key(&path, value)));
     }
     keys
+}
+
+/// The path of a test, or its expression. Returns `None` for other conditions.
+fn subject_text(demand: &YamlNode) -> Option<String> {
+    if let Some(path) = demand.get("path") {
+        return path.as_str().map(str::to_owned);
+    }
+    let expression = demand.get(EXPR_KEY).filter(|_| demand.entries().is_some_and(|keys| keys.len() > 1))?;
+    let text = expression.as_str()?;
+    Some(member_path(text).unwrap_or_else(|| text.to_owned()))
 }
 
 fn wanted_values(demand: &YamlNode) -> Option<Vec<Value>> {

@@ -14,8 +14,9 @@ pub(super) static LINT: Lint = Lint { code: &TEST_OF_WRONG_TYPE, needs: Required
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
-        for test in written.tests.iter().filter(|test| test.path.is_singular()) {
-            let PathLookup::Found(schemas) = arguments.find(written, &test.path) else { continue };
+        for test in written.tests.iter().filter(|test| test.is_singular()) {
+            let lookup = test.path().map(|path| arguments.find(written, path));
+            let Some(PathLookup::Found(schemas)) = lookup else { continue };
             let permitted: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(permitted_types).collect();
             let Some(permitted) = permitted.map(|permitted| permitted.concat()) else { continue };
             for operator in test.operators().filter(|operator| is_literal(&operator.value)) {
@@ -25,7 +26,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 }
                 let message = format!(
                     "`{}` is {} in the tool's schema, but `{}` needs {}",
-                    test.path.text(),
+                    test.text(),
                     list_types(&permitted),
                     operator.key,
                     list_types(&needed)

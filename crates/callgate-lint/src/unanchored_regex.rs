@@ -12,22 +12,21 @@ pub(super) static LINT: Lint = Lint { code: &UNANCHORED_REGEX, needs: RequiredIn
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let permits = written.has_kind(&["allow"]);
-        let restricts = written.has_kind(&["deny", "halt", "approval"]);
+        let restricts = written.stops_calls();
         if !permits && !restricts {
             continue;
         }
-        for test in written.tests.iter().filter(|test| test.path.root() == Root::Input) {
+        for test in written.tests.iter().filter(|test| test.root() == Some(Root::Input)) {
             let Some(operator) = test.operator("matches") else { continue };
             let lifts = (permits && test.positive) || (restricts && !test.positive);
-            let Some(open) = operator.value.as_str().and_then(missing_anchors).filter(|_| lifts) else {
-                continue;
-            };
-            let message = format!("this regular expression also matches inside longer strings: {open}");
-            found.push(
-                written
-                    .diagnostic(&UNANCHORED_REGEX, operator.value.span, message)
-                    .with_help("anchor it: `^(?:…)$`; for URLs and mail addresses use `host:` and `domain:`"),
-            );
+            let patterns = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
+            for pattern in patterns.iter().filter(|_| lifts) {
+                let Some(open) = pattern.as_str().and_then(missing_anchors) else { continue };
+                let message = format!("this regular expression also matches inside longer strings: {open}");
+                found.push(written.diagnostic(&UNANCHORED_REGEX, pattern.span, message).with_help(
+                    "anchor it: `^(?:…)$`; for URLs and mail addresses use `host:` and `domain:`",
+                ));
+            }
         }
         for (pattern, node) in written.tool_patterns() {
             // Authors often mean a prefix, but hardly ever a word anywhere in the name.

@@ -14,8 +14,9 @@ pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ENUM_VALUE, needs: Required
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
-        for test in written.tests.iter().filter(|test| test.path.is_singular()) {
-            let PathLookup::Found(schemas) = arguments.find(written, &test.path) else { continue };
+        for test in written.tests.iter().filter(|test| test.is_singular() && !test.is_folded()) {
+            let lookup = test.path().map(|path| arguments.find(written, path));
+            let Some(PathLookup::Found(schemas)) = lookup else { continue };
             let permitted: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(permitted_values).collect();
             let Some(permitted) = permitted.map(|permitted| permitted.concat()) else { continue };
             for literal in literals(test.node) {
@@ -43,7 +44,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 });
                 let message = format!(
                     "`{}` can't be `{}` according to the tool's schema",
-                    test.path.text(),
+                    test.text(),
                     display_value(&value)
                 );
                 found.push(
