@@ -662,3 +662,64 @@ fn every_branch_of_the_shipped_bundles_is_covered() {
     assert_eq!(open, [""; 0], "no test covers these");
     assert!(unused.is_empty(), "these exceptions are covered: {unused:?}");
 }
+
+#[test]
+fn required_values_must_be_missing_and_present() {
+    let rules = "policies: [ { id: p, match: pay, require: { values: [input.order, input.note] } } ]";
+    assert_missing(&[(
+        rules,
+        &[
+            (
+                "call: { tool: pay, input: { order: 1, note: null } }, expect: denied",
+                &[
+                    "policy p: never failed to match",
+                    "tool pay: never false",
+                    "value input.order: never missing",
+                    "value input.note: never present",
+                ],
+            ),
+            (
+                "call: { tool: pay, input: { note: x } }, expect: denied",
+                &["policy p: never failed to match", "tool pay: never false"],
+            ),
+            ("call: { tool: get }, expect: executed", &[]),
+        ],
+    )]);
+}
+
+#[test]
+fn boolean_named_values_must_be_true_and_false_and_patterns_of_groups_true() {
+    let rules = "{ groups: { moving: [pay, \"send_*\"], unused: [get] }, \
+                 let: { large: input.amount > 9, urgent: { path: $.input.urgent, eq: true }, amount: input.amount, unused: 1 == 1 }, \
+                 policies: [ { id: p, match: { tool: \"@moving\", where: [large, urgent, amount != 7] }, deny: {} } ] }";
+    assert_missing(&[(
+        rules,
+        &[
+            (
+                // The first condition is false, so that the others are not evaluated.
+                "call: { tool: pay, input: { amount: 5 } }, expect: executed",
+                &[
+                    "group \"send_*\": never true",
+                    "let large: never true",
+                    "let urgent: never reached",
+                    "policy p: never matched",
+                    "tool \"@moving\": never false",
+                    "all [large, urgent, amount != 7]: never true",
+                    "expr large: never true",
+                    "expr urgent: never reached",
+                    "expr amount != 7: never reached",
+                    "kind deny: never gave the reason",
+                ],
+            ),
+            (
+                "call: { tool: send_it, input: { amount: 50, urgent: true } }, expect: denied",
+                &[
+                    "let urgent: never false",
+                    "tool \"@moving\": never false",
+                    "expr urgent: never false",
+                    "expr amount != 7: never false",
+                ],
+            ),
+        ],
+    )]);
+}

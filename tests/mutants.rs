@@ -190,6 +190,27 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
         "{ call: { tool: t }, expect: { where: { path: \"$.session.labels[?@ == 'y']\", exists: true } } }",
     ),
     (
+        "item-removed",
+        "values: [input.b]",
+        "{ id: p, match: t, require: { values: [input.a, input.b] } }",
+        "{ call: { tool: t }, expect: denied }",
+        "{ call: { tool: t, input: { b: 1 } }, expect: denied }",
+    ),
+    (
+        "expression",
+        "where: input.a >= 1",
+        "{ id: p, match: { tool: t, where: input.a > 1 }, deny: {} }",
+        "{ call: { tool: t, input: { a: 2 } }, expect: denied }",
+        "{ call: { tool: t, input: { a: 1 } }, expect: executed }",
+    ),
+    (
+        "operator",
+        "as: word",
+        "{ id: p, match: { tool: t, where: { path: $.input.a, mentioned_in: { path: $.context.b }, as: email } }, deny: {} }",
+        "{ call: { tool: t, input: { a: a@example.com }, context: { b: to a@example.com } }, expect: denied }",
+        "{ call: { tool: t, input: { a: a@example.com }, context: { b: mailto:a@example.com } }, expect: denied }",
+    ),
+    (
         "limit",
         "limit: 2",
         "{ id: p, rate_limit: { limit: 1, per: run } }",
@@ -284,6 +305,72 @@ fn defaults_are_mutated() {
         ("{ call: { tool: t, input: { a: 1 } }, expect: denied }", "{ call: { tool: t }, expect: denied }");
     assert!(survives("default", "absent: no_match", rules, &[passing]));
     assert!(!survives("default", "absent: no_match", rules, &[passing, noticing]));
+}
+
+#[test]
+fn definitions_are_mutated() {
+    // The mutation, part of the changed line, the definitions with a policy, a case that misses it, and one that catches it.
+    for (mutation, after, rules, passing, noticing) in [
+        (
+            "expression",
+            "large: input.a >= 9",
+            "let: { large: input.a > 9 }\npolicies: [ { id: p, match: { tool: t, where: large }, deny: {} } ]\n",
+            "{ call: { tool: t, input: { a: 10 } }, expect: denied }",
+            "{ call: { tool: t, input: { a: 9 } }, expect: executed }",
+        ),
+        (
+            "threshold",
+            "gt: 10",
+            "let: { large: { path: $.input.a, gt: 9 } }\npolicies: [ { id: p, match: { tool: t, where: large }, deny: {} } ]\n",
+            "{ call: { tool: t, input: { a: 11 } }, expect: denied }",
+            "{ call: { tool: t, input: { a: 10 } }, expect: denied }",
+        ),
+        (
+            "test-removed",
+            "both: [input.a == 1]",
+            "let: { both: [input.a == 1, input.b == 1] }\npolicies: [ { id: p, match: { tool: t, where: both }, deny: {} } ]\n",
+            "{ call: { tool: t, input: { a: 1, b: 1 } }, expect: denied }",
+            "{ call: { tool: t, input: { a: 1, b: 2 } }, expect: executed }",
+        ),
+        (
+            "operator",
+            "ne: 1",
+            "defaults: { let: { one: { path: $.input.a, eq: 1 } } }\npolicies: [ { id: p, match: { tool: t, where: one }, deny: {} } ]\n",
+            "{ call: { tool: u }, expect: executed }",
+            "{ call: { tool: t, input: { a: 1 } }, expect: denied }",
+        ),
+        (
+            "expression",
+            "a >= 9",
+            "functions: 'fn large(a) { a > 9 }'\npolicies: [ { id: p, match: { tool: t, where: large(input.a) }, deny: {} } ]\n",
+            "{ call: { tool: t, input: { a: 10 } }, expect: denied }",
+            "{ call: { tool: t, input: { a: 9 } }, expect: executed }",
+        ),
+        (
+            "item-removed",
+            "moving: [t]",
+            "groups: { moving: [t, u] }\npolicies: [ { id: p, match: '@moving', deny: {} } ]\n",
+            "{ call: { tool: t }, expect: denied }",
+            "{ call: { tool: u }, expect: denied }",
+        ),
+    ] {
+        assert!(survives(mutation, after, rules, &[passing]), "{mutation} `{after}` is caught by {passing}");
+        assert!(
+            !survives(mutation, after, rules, &[passing, noticing]),
+            "{mutation} `{after}` survives {noticing}"
+        );
+    }
+}
+
+#[test]
+fn only_definitions_that_policies_use_are_mutated() {
+    let rules = "defaults: { let: { large: input.a > 9 } }\nlet: { large: input.a > 99, unused: input.a == 1 }\n\
+                 policies: [ { id: p, match: { tool: t, where: large }, deny: {} } ]\n";
+    let tests = "cases: [ { name: none, call: { tool: u }, expect: executed } ]";
+    let report = mutated(&[("rules.yaml", rules)], tests).unwrap();
+    let of_lets: Vec<_> =
+        report.survivors.iter().filter_map(|survivor| survivor.definition.as_deref()).collect();
+    assert_eq!(of_lets, ["let large"]);
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl LetMemo {
         }
     }
 
-    fn find(&self, id: u64) -> Option<&NamedResult> {
+    /// The result of the named value with this id, if it was evaluated.
+    pub fn find(&self, id: u64) -> Option<&NamedResult> {
         let mut slot = &self.first;
         while let Some(entry) = slot.get() {
             if entry.id == id {

@@ -72,19 +72,26 @@ pub enum Missing {
 }
 
 impl Require {
+    /// Looks for each of the values in a call: whether it exists and is not null, or why that is undecided.
+    pub fn presence<'r>(&'r self, view: &'r CallView<'_>) -> impl Iterator<Item = (&'r ValueSource, Truth)> {
+        self.values.iter().map(|source| {
+            let presence = source.with_values(view, |values| match values {
+                Ok(values) => Truth::from(values.iter().any(|value| !is_null(*value))),
+                Err(Truth::Undecided(why)) => Truth::Undecided(why),
+                Err(_) => Truth::No,
+            });
+            (source, presence)
+        })
+    }
+
     /// Looks for the values in a call. A missing value counts before one that cannot be evaluated.
     pub fn find_missing(&self, view: &CallView<'_>) -> Missing {
         let (mut missing, mut undecided) = (Vec::new(), None);
-        for source in &self.values {
-            let found = source.with_values(view, |values| match values {
-                Ok(values) => Ok(values.iter().any(|value| !is_null(*value))),
-                Err(Truth::Undecided(why)) => Err(why),
-                Err(_) => Ok(false),
-            });
-            match found {
-                Ok(true) => {}
-                Ok(false) => missing.push(source.text().to_owned()),
-                Err(why) => {
+        for (source, presence) in self.presence(view) {
+            match presence {
+                Truth::Yes => {}
+                Truth::No | Truth::Absent => missing.push(source.text().to_owned()),
+                Truth::Undecided(why) => {
                     undecided.get_or_insert(why);
                 }
             }

@@ -82,7 +82,8 @@ pub struct Policy {
     #[doc(hidden)]
     pub template_arguments: ArgumentNames,
     /// The definitions of the bundle that the policy names, with the digests of their content.
-    pub(crate) definitions: Vec<(DefinitionName, Digest)>,
+    #[doc(hidden)]
+    pub definitions: Vec<(DefinitionName, Digest)>,
     /// The location of the policy in the rules.
     pub span: Span,
     /// The policy as JSON, without its description.

@@ -111,6 +111,11 @@ impl NamedValue {
         &self.dependencies.roots
     }
 
+    /// The result for a call, if it was evaluated. Returns `None` also for a value that only reads a member.
+    pub fn known_result<'m>(&self, memo: &'m LetMemo) -> Option<&'m NamedResult> {
+        memo.find(self.id)
+    }
+
     /// Evaluates it for a call, unless the call's memo holds the result.
     pub fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
         let own_memo = LetMemo::default();

@@ -29,6 +29,7 @@ mod case_reader;
 mod test_file;
 mod stubbed_tools;
 mod case_history;
+mod reached_definitions;
 mod coverage;
 mod runner;
 mod loader;

@@ -14,6 +14,10 @@ pub enum BranchKind {
     True,
     /// The test, the condition or the pattern does not hold.
     False,
+    /// The required value exists.
+    Present,
+    /// The required value is missing.
+    Missing,
     /// The policy gives the reason for the decision.
     Reason,
     /// The policy requires approval.
@@ -56,6 +60,8 @@ impl BranchKind {
             Self::NotMatched => "never failed to match",
             Self::True => "never true",
             Self::False => "never false",
+            Self::Present => "never present",
+            Self::Missing => "never missing",
             Self::Reason => "never gave the reason",
             Self::Asked => "never required approval",
             Self::Fits => "never valid",

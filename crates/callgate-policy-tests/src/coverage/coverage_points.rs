@@ -1,10 +1,13 @@
 //! The coverage points of a bundle: compiled rules + rules files → points, each with the branches that tests should reach.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use regex::Regex;
 
 use super::branch_kind::BranchKind;
+use super::definition_points::CountedDefinitions;
 use super::report::UncountedReason;
 use callgate::call::{CallView, SessionState, ToolCall};
 use callgate::diagnostic::{SourceId, Span};
@@ -13,6 +16,7 @@ use callgate::matcher::{ExaminedCondition, ExaminedForm, ExaminedMatcher, Examin
 use callgate::middleware::{KINDS, PolicyKind, Redact};
 use callgate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
 use callgate::redaction::{Detector, RedactionStyle, Redactor};
+use callgate::script::NamedValue;
 use callgate::source::{LoadedFile, YamlNode};
 
 /// One coverage point of a rules file.
@@ -32,8 +36,10 @@ pub(super) struct PolicyPoints {
     pub(super) policy: usize,
     /// The policy's kind, if its effect has branches of its own.
     pub(super) kind: Option<usize>,
-    pub(super) tools: usize,
-    pub(super) servers: usize,
+    /// The point of each pattern for tools: those of a group have one.
+    pub(super) tools: Vec<usize>,
+    /// The point of each pattern for servers.
+    pub(super) servers: Vec<usize>,
     /// The conditions, each before its parts; `None` for one that is equivalent to its only part.
     pub(super) conditions: Vec<Option<usize>>,
     /// The steps of a transform on the arguments, and on the result.
@@ -42,6 +48,8 @@ pub(super) struct PolicyPoints {
     pub(super) detectors: Vec<(Redactor, usize)>,
     /// The patterns of `on`.
     pub(super) errors: usize,
+    /// The values of `require`.
+    pub(super) required: usize,
     /// One past the last.
     pub(super) end: usize,
 }
@@ -65,6 +73,12 @@ pub(super) struct CoveragePoints {
     pub(super) by_policy: HashMap<String, PolicyPoints>,
     /// `defaults.unmatched`, if it stops calls.
     pub(super) unmatched: Option<usize>,
+    /// The boolean named values.
+    pub(super) lets: Vec<(Arc<NamedValue>, usize)>,
+    /// The patterns of groups, by text.
+    pub(super) group_patterns: HashMap<String, Vec<usize>>,
+    /// The points of definitions.
+    pub(super) definitions: Range<usize>,
     /// The policies, ordered by file and position.
     pub(super) policies: Vec<DeclaredPolicy>,
     pub(super) files: Vec<SourceId>,
@@ -85,6 +99,7 @@ impl CoveragePoints {
             let of_policy = points.add_policy(policy, nodes.get(policy.id.as_str()).copied());
             points.by_policy.insert(policy.id.clone(), of_policy);
         }
+        points.add_definitions(CountedDefinitions::new(policies, files));
         points.policies = points.declared_policies(files, policies);
         points
     }
@@ -92,6 +107,19 @@ impl CoveragePoints {
     fn add(&mut self, what: &'static str, span: Span, sides: Vec<BranchKind>) -> usize {
         self.all.push(CoveragePoint { what, span, branches: sides });
         self.all.len() - 1
+    }
+
+    fn add_definitions(&mut self, counted: CountedDefinitions) {
+        let start = self.all.len();
+        for (value, span) in counted.lets {
+            let point = self.add("let", span, vec![BranchKind::True, BranchKind::False]);
+            self.lets.push((value, point));
+        }
+        for (text, span) in counted.patterns {
+            let point = self.add("group", span, vec![BranchKind::True]);
+            self.group_patterns.entry(text).or_default().push(point);
+        }
+        self.definitions = start..self.all.len();
     }
 
     fn add_policy(&mut self, policy: &Policy, node: Option<&YamlNode>) -> PolicyPoints {
@@ -144,6 +172,10 @@ impl CoveragePoints {
             }
             _ => 0,
         };
+        let required = match policy.kind {
+            PolicyKind::Require(_) => list("value", "values", &[BranchKind::Missing, BranchKind::Present]),
+            _ => 0,
+        };
         let finders = match &policy.kind {
             PolicyKind::Redact(redact) => {
                 let detectors = list("detector", "detect", &[BranchKind::Found]);
@@ -162,6 +194,7 @@ impl CoveragePoints {
             steps,
             detectors: finders,
             errors,
+            required,
             end,
         }
     }
@@ -171,18 +204,20 @@ impl CoveragePoints {
         what: &'static str,
         patterns: &[ExaminedPattern<'_>],
         policy: &Policy,
-    ) -> usize {
-        let start = self.all.len();
-        for pattern in patterns {
-            // A star matches every name.
-            let sides = if pattern.text == "*" {
-                vec![BranchKind::True]
-            } else {
-                vec![BranchKind::True, BranchKind::False]
+    ) -> Vec<usize> {
+        // The patterns of a group have one location: that of its name.
+        let of_one_name = patterns.chunk_by(|a, b| a.span.is_some() && a.span == b.span);
+        let points = of_one_name.flat_map(|patterns| {
+            let span = patterns.first().and_then(|pattern| pattern.span).unwrap_or(policy.span);
+            let sides = match patterns.iter().any(|pattern| pattern.text == "*") {
+                // A star matches every name.
+                true => vec![BranchKind::True],
+                false => vec![BranchKind::True, BranchKind::False],
             };
-            self.add(what, pattern.span.unwrap_or(policy.span), sides);
-        }
-        start
+            let point = self.add(what, span, sides);
+            patterns.iter().map(move |_| point)
+        });
+        points.collect()
     }
 
     /// The policies as written, including disabled ones.
@@ -233,7 +268,6 @@ fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
         // The calls of a case run one after the other, so that a slot is always free.
         PolicyKind::Concurrency(_) => BranchKind::Enough,
         PolicyKind::Recover(_) => BranchKind::Recovered,
-        PolicyKind::Require(_) => return vec![BranchKind::Misfits, BranchKind::Fits],
         PolicyKind::Deny(_) | PolicyKind::Halt(_) | PolicyKind::Allow(_) => BranchKind::Reason,
         PolicyKind::Budget(_) => BranchKind::UsedUp,
         PolicyKind::Approval(_) => BranchKind::Asked,
@@ -247,6 +281,7 @@ fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
         | PolicyKind::Redact(_)
         | PolicyKind::Label(_)
         | PolicyKind::Fact(_)
+        | PolicyKind::Require(_)
         | PolicyKind::Audit(_) => {
             return Vec::new();
         }

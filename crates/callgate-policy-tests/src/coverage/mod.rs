@@ -4,6 +4,7 @@
 //! the points of a bundle, [`recorder`] counts events while cases run, and [`report`] summarizes the counts.
 
 mod recorder;
+mod definition_points;
 mod coverage_points;
 mod report;
 mod branch_kind;

@@ -5,11 +5,12 @@ use std::sync::PoisonError;
 use super::Coverage;
 use super::branch_kind::BranchKind;
 use super::coverage_points::{CoveragePoints, PolicyPoints};
-use callgate::call::{CallView, Outcome, OutcomeKind, Root, Verdict, reason_code};
+use callgate::call::{CallView, LetMemo, NamedResult, Outcome, OutcomeKind, Root, Verdict, reason_code};
+use callgate::json::Value;
 use callgate::kernel::{
     Decision, Effect, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
 };
-use callgate::matcher::Truth;
+use callgate::matcher::{ExaminedPattern, Truth};
 use callgate::middleware::{PolicyKind, Redact, TransformStep, apply_steps};
 use callgate::policy::Policy;
 use callgate::rules_schema::Polarity;
@@ -67,8 +68,44 @@ impl<'c> BranchCounter<'c> {
             Truth::Yes => self.count(point, BranchKind::True),
             Truth::Absent if restricts => self.count(point, BranchKind::True),
             Truth::No | Truth::Absent => self.count(point, BranchKind::False),
-            Truth::Undecided(_) => self.counts.undecided.get_mut(point).map(|times| *times += 1),
+            Truth::Undecided(_) => self.count_undecided(point),
         };
+    }
+
+    fn count_undecided(&mut self, point: usize) -> Option<()> {
+        let times = self.counts.undecided.get_mut(point)?;
+        *times = times.saturating_add(1);
+        Some(())
+    }
+
+    /// Counts the boolean named values that a policy reaches, as far as the decision has evaluated them.
+    fn count_lets(&mut self, policy: &Policy, memo: Option<&LetMemo>) {
+        let Some(memo) = memo.filter(|_| !policy.definitions.is_empty()) else { return };
+        let points = self.points;
+        for (value, point) in &points.lets {
+            match value.known_result(memo) {
+                Some(NamedResult::Value(Value::Bool(true))) => self.count(*point, BranchKind::True),
+                Some(NamedResult::Value(Value::Bool(false))) => self.count(*point, BranchKind::False),
+                Some(_) => self.count_undecided(*point),
+                None => None,
+            };
+        }
+    }
+
+    /// Counts patterns. Several patterns with the same point are those of a group.
+    fn count_patterns(&mut self, points: &[usize], patterns: &[ExaminedPattern<'_>]) {
+        let pairs: Vec<(usize, &ExaminedPattern<'_>)> = points.iter().copied().zip(patterns).collect();
+        for of_one_point in pairs.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((point, _)) = of_one_point.first() else { continue };
+            let is_match = of_one_point.iter().any(|(_, pattern)| pattern.matches);
+            self.count(*point, if is_match { BranchKind::True } else { BranchKind::False });
+        }
+        let all = self.points;
+        for pattern in patterns.iter().filter(|pattern| pattern.matches) {
+            for point in all.group_patterns.get(pattern.text).into_iter().flatten() {
+                self.count(*point, BranchKind::True);
+            }
+        }
     }
 
     fn policy_points(&self, id: &str) -> Option<&'c PolicyPoints> {
@@ -85,17 +122,16 @@ impl<'c> BranchCounter<'c> {
         if let MatchStatus::Skipped(_) = evaluation.status {
             return None;
         }
+        self.count_lets(policy, evaluation.view.lets);
         let matches = evaluation.matches();
         self.count(points.policy, if matches { BranchKind::Matched } else { BranchKind::NotMatched });
-        let examined = evaluation.examine();
-        let truth = |is_match| if is_match { BranchKind::True } else { BranchKind::False };
-        for (point, pattern) in (points.tools..).zip(&examined.tools) {
-            self.count(point, truth(pattern.matches));
-        }
+        // The examination evaluates every part. Its results must not count as those of the decision.
+        let memo = LetMemo::default();
+        let view = CallView { lets: Some(&memo), ..evaluation.view };
+        let examined = policy.matcher.examine(&view);
+        self.count_patterns(&points.tools, &examined.tools);
         if examined.matches_tool() {
-            for (point, pattern) in (points.servers..).zip(&examined.servers) {
-                self.count(point, truth(pattern.matches));
-            }
+            self.count_patterns(&points.servers, &examined.servers);
         }
         if let (Some(condition), true) =
             (&examined.condition, examined.matches_tool() && examined.matches_server())
@@ -116,6 +152,15 @@ impl<'c> BranchCounter<'c> {
                         self.count_steps(&transform.output, output, Root::Result, &evaluation.view)
                     }
                     Some(_) => self.count_steps(&transform.output, output, Root::Output, &evaluation.view),
+                }
+            }
+            PolicyKind::Require(require) if matches => {
+                for (point, (_, presence)) in (points.required..).zip(require.presence(&view)) {
+                    match presence {
+                        Truth::Yes => self.count(point, BranchKind::Present),
+                        Truth::No | Truth::Absent => self.count(point, BranchKind::Missing),
+                        Truth::Undecided(_) => self.count_undecided(point),
+                    };
                 }
             }
             PolicyKind::Redact(redact) if matches => self.count_detections(redact, points, &evaluation.view),
@@ -140,8 +185,7 @@ impl<'c> BranchCounter<'c> {
         let output = view.output.filter(|_| redact.output);
         let error = view.error.filter(|_| redact.output);
         for (finder, point) in &points.detectors {
-            let in_value =
-                |value: &callgate::json::Value| finder.redact_value(&mut value.clone()) == Ok(true);
+            let in_value = |value: &Value| finder.redact_value(&mut value.clone()) == Ok(true);
             if input.is_some_and(in_value)
                 || output.is_some_and(in_value)
                 || error.is_some_and(|error| finder.has_match(error))

@@ -39,6 +39,8 @@ pub struct CoveredFile {
     pub total: usize,
     /// `defaults.unmatched`, if this file sets it and it stops calls.
     pub defaults: Vec<CoveredPoint>,
+    /// The boolean named values, and the patterns of groups, that policies use.
+    pub definitions: Vec<CoveredPoint>,
     /// The counted policies, in file order.
     pub policies: Vec<CoveredPolicy>,
     /// The policies that are not counted, and why.
@@ -66,7 +68,7 @@ pub struct CoveredPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoveredPoint {
     /// The kind of point: `policy`, `kind`, `tool`, `server`, `all`, `any`, `not`, `test`, `expr`, `step`, `detector`, `pattern`,
-    /// `error` or `unmatched`.
+    /// `error`, `value`, `let`, `group` or `unmatched`.
     pub what: &'static str,
     /// The text of the rules file, in one line, truncated if very long.
     pub text: String,
@@ -150,7 +152,8 @@ impl CoverageReport {
 impl CoveredFile {
     /// All coverage points of the file.
     pub fn points(&self) -> impl Iterator<Item = &CoveredPoint> {
-        self.defaults.iter().chain(self.policies.iter().flat_map(|policy| &policy.places))
+        let shared = self.defaults.iter().chain(&self.definitions);
+        shared.chain(self.policies.iter().flat_map(|policy| &policy.places))
     }
 }
 
@@ -186,6 +189,8 @@ impl Coverage {
         let unmatched = self.points.unmatched.map_or(0..0, |index| index..index + 1);
         let mut defaults = self.covered_points(unmatched, sources);
         defaults.retain(|default| default.place.file == file);
+        let mut definitions = self.covered_points(self.points.definitions.clone(), sources);
+        definitions.retain(|definition| definition.place.file == file);
         let not_counted = written().filter_map(|written| {
             let place = sources.locate(written.span)?;
             Some(UncountedPolicy {
@@ -196,10 +201,11 @@ impl Coverage {
             })
         });
         let not_counted = not_counted.collect();
-        let [covered, total] =
-            count_branches(defaults.iter().chain(policies.iter().flat_map(|one| &one.places)));
+        let [covered, total] = count_branches(
+            defaults.iter().chain(&definitions).chain(policies.iter().flat_map(|one| &one.places)),
+        );
         let percent = percent(covered, total);
-        Some(CoveredFile { file, percent, covered, total, defaults, policies, not_counted })
+        Some(CoveredFile { file, percent, covered, total, defaults, definitions, policies, not_counted })
     }
 
     /// The coverage points of this range: the policy as a whole first, then the others in file order.

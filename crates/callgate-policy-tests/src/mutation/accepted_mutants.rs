@@ -1,5 +1,5 @@
 //! Comments that accept surviving mutants: `# callgate: survives threshold because the shop knows whole amounts only`, on
-//! the line of the change or above it, or above the policy that contains the change.
+//! the line of the change or above it, or above the policy or definition that contains the change.
 
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ impl<'a> AcceptanceComments<'a> {
 
     /// The reason for which a comment accepts a surviving change. Returns `None` if none does.
     pub(super) fn reason(&mut self, change: &Mutant) -> Option<String> {
-        let lines = [Some(change.span), change.policy_span].map(|span| span.and_then(|span| self.line(span)));
+        let lines = [Some(change.span), change.owner_span].map(|span| span.and_then(|span| self.line(span)));
         let mut reason = None;
         for (comment, used) in &mut self.comments {
             if comment.span.source != change.span.source || !lines.contains(&Some(comment.line)) {

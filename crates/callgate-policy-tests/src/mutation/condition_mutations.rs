@@ -79,7 +79,10 @@ fn condition_text(node: &YamlNode, collector: &MutantCollector<'_>) -> String {
     }
 }
 
-fn mutate_condition(node: &YamlNode, collector: &mut MutantCollector<'_>) {
+pub(super) fn mutate_condition(node: &YamlNode, collector: &mut MutantCollector<'_>) {
+    if node.as_str().is_some() {
+        return expression_mutations::mutate_operators(node, EXPRESSION, collector);
+    }
     let entries = node.entries().unwrap_or_default();
     for entry in entries {
         match entry.key.as_str() {
@@ -128,7 +131,8 @@ fn mutate_negation(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
 }
 
 fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
-    let path = test.get("path").and_then(YamlNode::as_str).unwrap_or("the path").to_owned();
+    let subject = test.get("path").or_else(|| test.get("expr"));
+    let path = subject.and_then(YamlNode::as_str).unwrap_or("the path").to_owned();
     let (key, value) = (entry.key.as_str(), &entry.value);
     if let Some((_, others)) = SIMILAR_OPERATORS.iter().find(|(operator, _)| *operator == key) {
         for other in others.iter() {

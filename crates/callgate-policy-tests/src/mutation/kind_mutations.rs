@@ -31,7 +31,7 @@ enum KeyMutation {
 use KeyMutation::{RemoveItem, RemoveKey, ReplaceKeyword, ReplaceOperators, Scale, Step};
 
 /// The mutated keys of each kind, with their operations.
-const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 10] = [
+const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
     (
         "rate_limit",
         &[
@@ -45,6 +45,7 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 10] = [
             ("count", ReplaceKeyword(&["executions", "attempts"])),
         ],
     ),
+    ("require", &[("values", RemoveItem)]),
     ("budget", &[("calls", Step), ("on_exceed", ReplaceKeyword(&["halt", "deny"]))]),
     (
         "cache",

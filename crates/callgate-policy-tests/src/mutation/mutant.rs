@@ -8,10 +8,12 @@ use callgate::source::{MappingEntry, YamlNode};
 #[derive(Debug)]
 pub(super) struct Mutant {
     pub(super) mutation: Mutation,
-    /// The changed policy; `None` for a setting of the whole bundle.
+    /// The changed policy; `None` for a definition or a setting of the whole bundle.
     pub(super) policy: Option<String>,
-    /// The span of the policy.
-    pub(super) policy_span: Option<Span>,
+    /// The changed definition, such as `let amount`.
+    pub(super) definition: Option<String>,
+    /// The span of the policy or definition.
+    pub(super) owner_span: Option<Span>,
     /// The changed or removed text.
     pub(super) span: Span,
     pub(super) fix: Fix,

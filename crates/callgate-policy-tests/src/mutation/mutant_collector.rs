@@ -4,17 +4,20 @@ use super::mutant::Mutant;
 use super::{Mutation, POLICY_REMOVED};
 use callgate::diagnostic::{Edit, Fix, SourceMap, Span};
 
-/// Collects the changes of a bundle, with the policy to which each belongs.
+/// Collects the changes of a bundle, with the policy or definition to which each belongs.
 pub(super) struct MutantCollector<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) policy: Option<String>,
-    pub(super) policy_span: Option<Span>,
+    /// The definition, such as `let amount`.
+    pub(super) definition: Option<String>,
+    /// The span of the policy or definition.
+    pub(super) owner_span: Option<Span>,
     pub(super) mutants: Vec<Mutant>,
 }
 
 impl<'a> MutantCollector<'a> {
     pub(super) fn new(sources: &'a SourceMap) -> Self {
-        Self { sources, policy: None, policy_span: None, mutants: Vec::new() }
+        Self { sources, policy: None, definition: None, owner_span: None, mutants: Vec::new() }
     }
 
     /// The text of a span.
@@ -77,7 +80,8 @@ impl<'a> MutantCollector<'a> {
         self.mutants.push(Mutant {
             mutation,
             policy: self.policy.clone(),
-            policy_span: self.policy_span,
+            definition: self.definition.clone(),
+            owner_span: self.owner_span,
             span,
             fix: Fix { title: mutation.doc.to_owned(), edits },
             is_removal,

@@ -5,19 +5,25 @@ use std::collections::BTreeSet;
 use super::mutant::Mutant;
 use super::mutant_collector::MutantCollector;
 use super::{
-    DEFAULT, POLICY_REMOVED, SHADOW_ENFORCED, condition_mutations, kind_mutations, pattern_mutations,
+    DEFAULT, EXPRESSION, POLICY_REMOVED, SHADOW_ENFORCED, condition_mutations, expression_mutations,
+    kind_mutations, pattern_mutations,
 };
+use crate::reached_definitions::reached_definitions;
 use callgate::diagnostic::{Edit, Span};
 use callgate::middleware::KINDS;
 use callgate::policy::LoadedBundle;
-use callgate::source::YamlNode;
+use callgate::script::DefinitionName;
+use callgate::source::{MappingEntry, YamlNode};
 
-/// All changes, ordered by file and position. `only`: limits them to policies whose id, or whose file's name, contains this
+/// All changes, ordered by file and position. `only`: limits them to policies and definitions whose name, or whose file's name, contains this
 /// text.
 pub(super) fn generate_mutants(built: &LoadedBundle, only: Option<&str>) -> Vec<Mutant> {
     let only = only.map(str::to_lowercase);
     let wanted = |name: &str| only.as_ref().is_none_or(|only| name.to_lowercase().contains(only));
     let mut found = Vec::new();
+    let policies = built.policies.as_ref();
+    let definitions =
+        policies.map(|policies| reached_definitions(policies, &built.files)).unwrap_or_default();
     for file in &built.files {
         let Some(source) = built.sources.get(file.source) else { continue };
         let mut collector = MutantCollector::new(&built.sources);
@@ -29,9 +35,22 @@ pub(super) fn generate_mutants(built: &LoadedBundle, only: Option<&str>) -> Vec<
             let id = policy.get("id").and_then(YamlNode::as_str).unwrap_or_default();
             if whole_file || wanted(id) {
                 collector.policy = Some(id.to_owned());
-                collector.policy_span = Some(policy.span);
+                collector.owner_span = Some(policy.span);
                 mutate_policy(policy, &mut collector);
             }
+        }
+        collector.policy = None;
+        for (name, entry) in definitions.iter().filter(|(_, entry)| entry.key_span.source == file.source) {
+            if whole_file || wanted(name.name()) {
+                collector.definition = Some(format!("{} {}", name.section(), name.name()));
+                collector.owner_span = Some(entry.key_span);
+                mutate_definition(name, entry, &mut collector);
+            }
+        }
+        if let Some(functions) = file.root.get("functions").filter(|_| whole_file) {
+            collector.definition = Some("functions".to_owned());
+            collector.owner_span = Some(functions.span);
+            expression_mutations::mutate_operators(functions, EXPRESSION, &mut collector);
         }
         found.append(&mut collector.mutants);
     }
@@ -63,6 +82,25 @@ fn mutate_defaults(root: &YamlNode, collector: &mut MutantCollector<'_>) {
         let Some(node) = defaults.get(name) else { continue };
         let others = words.iter().filter(|word| Some(**word) != node.as_str());
         others.for_each(|word| collector.replace(DEFAULT, node.span, *word, case));
+    }
+}
+
+/// Mutates a definition that policies use. Constants are left alone.
+fn mutate_definition(name: &DefinitionName, entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
+    match name {
+        DefinitionName::Let(_) => match entry.value.items() {
+            Some(items) if items.len() > 1 => {
+                condition_mutations::mutate_conditions(&entry.value, true, collector);
+            }
+            Some(items) => {
+                items.iter().for_each(|item| condition_mutations::mutate_condition(item, collector))
+            }
+            None => condition_mutations::mutate_condition(&entry.value, collector),
+        },
+        DefinitionName::Group(_) => {
+            pattern_mutations::mutate_each(entry.value.items().unwrap_or_default(), collector);
+        }
+        DefinitionName::Data(_) | DefinitionName::Function(_) => {}
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) fn mutate_matcher(matcher: &YamlNode, collector: &mut MutantCollector
 /// Mutates one pattern or a list: replaces all by `*`, removes one, and removes the anchors or stars of each.
 fn mutate_patterns(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     let patterns = node.items().unwrap_or(std::slice::from_ref(node));
+    // Other patterns make no difference beside a star.
     if patterns.iter().any(|pattern| pattern.as_str() == Some("*")) {
         return;
     }
@@ -29,6 +30,11 @@ fn mutate_patterns(node: &YamlNode, collector: &mut MutantCollector<'_>) {
         "\"*\"",
         format!("a case with a call of another name, to which `{id}` does not apply"),
     );
+    mutate_each(patterns, collector);
+}
+
+/// Mutates the patterns of a group: removes one, and the anchors or stars of each.
+pub(super) fn mutate_each(patterns: &[YamlNode], collector: &mut MutantCollector<'_>) {
     for (index, pattern) in patterns.iter().enumerate() {
         if let Some(edit) = item_removal(collector.file_text(pattern.span), patterns, index) {
             let written = collector.span_text(pattern.span).to_owned();

@@ -75,8 +75,8 @@ impl SurvivorWriter {
 
     fn place(&self, survivor: &Survivor) -> String {
         let location = format!("{}:{}:{}", escape_invisible(&survivor.file), survivor.line, survivor.column);
-        let policy = survivor.policy.as_deref().map_or_else(|| "defaults".to_owned(), escape_invisible);
-        format!("{location}: {}: {}", self.paint(BOLD, &policy), survivor.mutation)
+        let owner = survivor.policy.as_deref().or(survivor.definition.as_deref()).unwrap_or("defaults");
+        format!("{location}: {}: {}", self.paint(BOLD, &escape_invisible(owner)), survivor.mutation)
     }
 
     fn survivor(&mut self, survivor: &Survivor) {

@@ -35,8 +35,11 @@ pub struct Survivor {
     pub line: usize,
     /// The column, in characters from 1.
     pub column: usize,
-    /// The policy; `None` for a setting of the whole bundle.
+    /// The policy; `None` for a definition or a setting of the whole bundle.
     pub policy: Option<String>,
+    /// The definition, such as `let amount`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// The name of the mutation.
     pub mutation: &'static str,
     /// A description of the mutation.
@@ -91,6 +94,7 @@ fn build_survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String
         line: location.line,
         column: location.column,
         policy: change.policy.clone(),
+        definition: change.definition.clone(),
         mutation: change.mutation.name,
         change: change.mutation.doc,
         before,

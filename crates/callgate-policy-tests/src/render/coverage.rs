@@ -70,7 +70,8 @@ impl CoverageWriter {
             format!("{mark} {}  {}  {count}\n", escape_invisible(&file.file), percent(file.percent));
         let defaults = self.missing_branches("defaults", &file.defaults);
         let policies = file.policies.iter().map(|policy| self.missing_branches(&policy.id, &policy.places));
-        text.extend(std::iter::once(defaults).chain(policies));
+        let definitions = self.missing_branches("definitions", &file.definitions);
+        text.extend([defaults, definitions].into_iter().chain(policies));
         for policy in &file.not_counted {
             let line = format!("not counted: {} ({})", escape_invisible(&policy.id), policy.why.as_str());
             text.push_str(&format!("    {}\n", self.paint(DIM, &line)));
