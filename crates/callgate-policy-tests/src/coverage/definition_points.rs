@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::reached_definitions::reached_definitions;
 use callgate::diagnostic::Span;
 use callgate::policy::CompiledPolicies;
-use callgate::script::{DefinitionName, FUNCTIONS, NamedValue};
+use callgate::script::{DefinitionName, NamedValue, functions};
 use callgate::source::LoadedFile;
 
 /// The definitions that have branches.
@@ -57,7 +57,7 @@ fn is_boolean(expression: &str) -> bool {
         head.get(start..).unwrap_or_default()
     });
     let returns_boolean = |name: &str| {
-        FUNCTIONS.iter().any(|function| function.name == name && function.description.starts_with("whether"))
+        functions().any(|function| function.name == name && function.description.starts_with("whether"))
     };
     has_operator || outer.starts_with('!') || last_call.is_some_and(returns_boolean)
 }
