@@ -4,12 +4,13 @@ mod changes;
 mod facts;
 mod persistence;
 mod question_counts;
+mod value_set;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(crate) use changes::SessionChanges;
-pub use facts::OnFull;
+pub use value_set::OnFull;
 
 use super::{Amount, Masks};
 use crate::json::{self, Value, json};

@@ -2,7 +2,6 @@
 
 mod allow;
 mod approval;
-mod argument_types;
 mod around;
 mod audit;
 mod budget;

@@ -1,6 +1,8 @@
 //! `validate`: validates arguments against a JSON Schema.
 
-use super::{KindDefinition, PolicyKind, argument_types};
+mod argument_types;
+
+use super::{KindDefinition, PolicyKind};
 use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{Reason, reason_code};
 use crate::diagnostic::{
@@ -122,7 +124,7 @@ fn compile_schema(
 }
 
 /// Compiles a schema. `locate` returns the location of what a JSON Pointer into the schema names.
-pub(super) fn compile_located(
+fn compile_located(
     value: &json::Value,
     reader: &mut PolicyReader<'_>,
     locate: impl FnOnce(&str) -> Span,
@@ -138,7 +140,7 @@ pub(super) fn compile_located(
 }
 
 /// Returns the location of the value that a JSON Pointer names, or of its nearest ancestor in the file.
-pub(super) fn span_at_pointer(node: &YamlNode, pointer: &str) -> Span {
+fn span_at_pointer(node: &YamlNode, pointer: &str) -> Span {
     let mut found = node;
     for word in pointer.split('/').skip(1) {
         let word = word.replace("~1", "/").replace("~0", "~");

@@ -1,22 +1,13 @@
 //! Facts of a session: values by name, entries by name and keys, and sets of values. They can be forgotten.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::SessionState;
 use super::changes::SessionChange;
-use crate::json::{self, Map, Value};
-
-/// What a set of values does once it has as many as it may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnFull {
-    /// The fact becomes unknown: conditions that read it are undecided.
-    #[default]
-    Undecided,
-    /// The oldest values are removed.
-    DropOldest,
-}
+use super::value_set::{OnFull, add_missing};
+use crate::json::{Map, Value};
 
 /// How the facts of a session are merged with those of another state of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -175,12 +166,6 @@ fn path_of(name: &str, keys: &[String]) -> Vec<String> {
 
 fn fact_at<'d>(document: &'d Value, path: &[String]) -> Option<&'d Value> {
     path.iter().try_fold(document.get("facts")?, |value, key| value.get(key.as_str()))
-}
-
-/// Adds the values that a set lacks, in order.
-fn add_missing(known: &mut Vec<Value>, values: &[Value]) {
-    let mut digests: HashSet<json::Digest> = known.iter().map(json::digest).collect();
-    known.extend(values.iter().filter(|value| digests.insert(json::digest(value))).cloned());
 }
 
 /// Merges entries with this number of keys.

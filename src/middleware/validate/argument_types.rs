@@ -1,6 +1,6 @@
 //! `validate: { arguments }`: types of arguments → a closed JSON Schema of an object.
 
-use super::validate::{compile_located, span_at_pointer};
+use super::{compile_located, span_at_pointer};
 use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::{Diagnostic, OUT_OF_RANGE, UNKNOWN_VALUE};
 use crate::json::{Map, Value, json};
