@@ -22,7 +22,7 @@ pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub(crate) use session_state::SessionChanges;
-pub use session_state::{OnFull, SessionState};
+pub use session_state::{OnFull, SessionState, fact_key};
 pub use shadow_effects::RunShadowEffect;
 
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(crate) use changes::SessionChanges;
+pub use facts::fact_key;
 pub use value_set::OnFull;
 
 use super::{Amount, Masks};

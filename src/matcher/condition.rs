@@ -3,6 +3,7 @@
 mod element_condition;
 
 pub(super) use element_condition::ElementCondition;
+pub use element_condition::{ITEM, MAX_ELEMENTS};
 
 use super::condition_shape::{CONDITION_RECORD, EXPR_KEY};
 use super::field_test::{FieldTest, Quantifier};

@@ -17,7 +17,7 @@ mod truth;
 mod value_source;
 
 pub use crate::name_pattern::NamePattern;
-pub use condition::Condition;
+pub use condition::{Condition, ITEM, MAX_ELEMENTS};
 pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE, EXPR_KEY, OPTION_KEYS};
 pub use examination_result::{
     ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,

@@ -3,7 +3,7 @@
 use super::truth::Truth;
 use crate::call::{CallView, NodeRef, Root};
 use crate::json::Value;
-use crate::path::Path;
+use crate::path::{ElementName, ElementNames, Path};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::script::{Expression, ExpressionValue};
 use crate::source::YamlNode;
@@ -166,6 +166,19 @@ impl ValueSource {
                 }
             },
         }
+    }
+
+    /// The name of its elements, for what reads them inside of elements that have the `outer` names.
+    pub fn element_name(&self, name: String, outer: &ElementNames) -> ElementName {
+        let (mut arguments, members) = match self {
+            Self::Path(path) => (path.argument_names(), path.members_of_elements()),
+            Self::Expression(expression) => {
+                let expression = &expression.expression;
+                (expression.argument_names(), expression.member_names().clone())
+            }
+        };
+        arguments.merge(&outer.arguments_read(self.roots_read(), &members));
+        ElementName { name, is_argument: self.reads_arguments(), arguments }
     }
 
     /// Passes the elements to `use_elements`: the values of a path to several values, otherwise the items of the array that it leads to.

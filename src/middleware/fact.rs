@@ -1,10 +1,12 @@
 //! `fact`: stores values from a completed call in the session, for the conditions of later calls.
 
+use std::sync::Arc;
+
 use super::{KindDefinition, PolicyKind};
-use crate::call::{CallView, NodeRef, OnFull, SessionState};
+use crate::call::{CallView, ElementMemo, ElementScope, NodeRef, OnFull, SessionState, fact_key};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, OUT_OF_RANGE};
 use crate::json::Value;
-use crate::matcher::{Truth, ValueSource};
+use crate::matcher::{ITEM, MAX_ELEMENTS, Truth, ValueSource};
 use crate::path::Path;
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::source::YamlNode;
@@ -41,6 +43,13 @@ static RECORD: RecordShape = RecordShape {
              `session.facts.NAME[ARTICLE][COUNTRY]`. Default: only the latest value is stored.",
         ),
         FieldShape::optional(
+            "for_each",
+            Shape::String(
+                "a JSONPath such as `$.result.orders[*]`, or an expression that results in an array",
+            ),
+            "Stores an entry for each of these elements: `key` and `value` read it as `item`.",
+        ),
+        FieldShape::optional(
             "value",
             Shape::String("a JSONPath such as `$.result`, or an expression"),
             "The value to store. Default: `$.output`.",
@@ -72,6 +81,8 @@ static RECORD: RecordShape = RecordShape {
 pub struct Fact {
     /// The fact's name.
     pub name: String,
+    /// The elements, each with an entry.
+    pub for_each: Option<ValueSource>,
     /// The keys.
     pub keys: Vec<ValueSource>,
     /// What the policy does.
@@ -115,6 +126,23 @@ impl Fact {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let is_consistent = check_combination(node, reader);
         let name = node.get("name")?.as_str()?.to_owned();
+        let for_each = node.get("for_each").map(|node| ValueSource::read(node, reader));
+        let outer = Arc::clone(&reader.names);
+        if let Some(Some(source)) = &for_each {
+            let element = source.element_name(ITEM.to_owned(), reader.names.elements());
+            Arc::make_mut(&mut reader.names).add_element(element);
+        }
+        let entry = Self::read_entry(node, reader);
+        reader.names = outer;
+        let (keys, action) = entry?;
+        let for_each = match for_each {
+            Some(source) => Some(source?),
+            None => None,
+        };
+        is_consistent.then_some(Self { name, for_each, keys, action })
+    }
+
+    fn read_entry(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<(Vec<ValueSource>, FactAction)> {
         let keys = node.get("key").map(|node| read_keys(node, reader));
         let action = if let Some(collect) = node.get("collect") {
             let max = node.get("max").and_then(YamlNode::as_number).and_then(|max| max.as_u64());
@@ -134,11 +162,26 @@ impl Fact {
             Some(keys) => keys?,
             None => Vec::new(),
         };
-        is_consistent.then_some(Self { name, keys, action })
+        Some((keys, action))
     }
 
-    /// Reads the fact from a completed call.
-    pub fn extract(&self, view: &CallView<'_>) -> ExtractedFact {
+    /// Reads the entries of the fact from a completed call.
+    pub fn extract(&self, view: &CallView<'_>) -> Vec<ExtractedFact> {
+        let Some(source) = &self.for_each else { return vec![self.extract_entry(view)] };
+        source.with_elements(view, |elements| match elements {
+            Ok(elements) if elements.len() <= MAX_ELEMENTS => {
+                let memo = ElementMemo::default();
+                let entry = |element: &NodeRef<'_>| {
+                    let scope = ElementScope { element: *element, memo: &memo, outer: view.elements };
+                    self.extract_entry(&CallView { elements: Some(&scope), ..*view })
+                };
+                elements.iter().map(entry).collect()
+            }
+            _ => vec![ExtractedFact::Unknown],
+        })
+    }
+
+    fn extract_entry(&self, view: &CallView<'_>) -> ExtractedFact {
         let mut keys = Vec::with_capacity(self.keys.len());
         for key in &self.keys {
             match key.with_values(view, read_key) {
@@ -216,10 +259,17 @@ fn check_combination(node: &YamlNode, reader: &mut PolicyReader<'_>) -> bool {
         (None, Some(stray)) => {
             (format!("`{}` belongs to a set, which needs `collect`", stray.key), stray.key_span, None)
         }
-        (None, None) => return true,
+        (None, None) => match find("for_each") {
+            Some(elements) if find("key").is_none() && find("collect").is_none() => (
+                "`for_each` needs `key`: every element has its own entry".to_owned(),
+                elements.key_span,
+                None,
+            ),
+            _ => return true,
+        },
     };
     let mut diagnostic = Diagnostic::new(&CONFLICTING_KEYS, span, message)
-        .with_help("a fact has `value`, `collect` or `forget: true`; `key` belongs to `value` and `forget`");
+        .with_help("a fact has `value`, `collect` or `forget: true`; `key` belongs to `value` and `forget`; write for example `{ name: price, for_each: result.items, key: item.id, value: item.price }`");
     if let Some(label) = label {
         diagnostic = diagnostic.with_label(label, "the other key");
     }
@@ -258,21 +308,8 @@ fn read_keys(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Vec<Value
 fn read_key(values: Result<&[NodeRef<'_>], Truth>) -> Result<String, ExtractedFact> {
     match values {
         Ok([]) => Err(ExtractedFact::Absent),
-        Ok([key, ..]) => key_text(*key).ok_or(ExtractedFact::Unknown),
+        Ok([NodeRef::Text(key), ..]) => Ok((*key).to_owned()),
+        Ok([NodeRef::Json(key), ..]) => fact_key(key).ok_or(ExtractedFact::Unknown),
         Err(_) => Err(ExtractedFact::Unknown),
-    }
-}
-
-/// Returns a key as a string. Equal numbers have the same string.
-fn key_text(node: NodeRef<'_>) -> Option<String> {
-    match node {
-        NodeRef::Text(text) => Some(text.to_owned()),
-        NodeRef::Json(Value::String(text)) => Some(text.clone()),
-        NodeRef::Json(Value::Number(number)) => match number.as_i64() {
-            Some(whole) => Some(whole.to_string()),
-            None => Some(number.canonical_text()),
-        },
-        NodeRef::Json(Value::Bool(value)) => Some(value.to_string()),
-        NodeRef::Json(_) => None,
     }
 }

@@ -231,7 +231,7 @@ fn path_length(node: &CodeNode) -> Option<usize> {
             NamedDefinition::Computed(_) => return None,
         },
         Code::Property(container, _) => path_length(container)?,
-        Code::Index(operands) => {
+        Code::Index(operands) | Code::FactEntry(operands) => {
             let [container, index] = &**operands;
             path_length(container)? + path_length(index)?
         }
@@ -260,7 +260,7 @@ impl NamedPath for Expression {
         loop {
             match &node.code {
                 Code::Property(container, _) => node = container,
-                Code::Index(operands) => {
+                Code::Index(operands) | Code::FactEntry(operands) => {
                     let [container, _] = &**operands;
                     node = container;
                 }

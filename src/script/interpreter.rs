@@ -9,6 +9,7 @@ use super::operators::{negate, not};
 use super::program::{Code, CodeNode, FunctionBody, Program, SourcePosition};
 use super::script_function::EffectKind;
 use super::value::{ScriptValue, ValueKind};
+use crate::call::fact_key;
 
 /// One run of a program.
 pub(super) struct Interpreter<'r, W> {
@@ -99,6 +100,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Binary(operator, operands) => self.apply_binary(operands, *operator, spot),
             Code::Property(object, key) => self.evaluate_property(object, key, spot),
             Code::Index(operands) => self.evaluate_index(operands, spot),
+            Code::FactEntry(operands) => self.evaluate_fact_entry(operands, spot),
             Code::Function(run, arguments) => self.call_builtin(*run, arguments, spot),
             Code::Matches(text, regex) => self.evaluate_matches(text, regex, spot),
             Code::Detects(value, redactor) => self.evaluate_detects(value, redactor, spot),
@@ -163,6 +165,20 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     fn evaluate_index(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
         let [container, index] = self.evaluate_pair(operands)?;
         read_element(&container, &index).map_err(into_control_flow(spot))
+    }
+
+    fn evaluate_fact_entry(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
+        let [container, key] = self.evaluate_pair(operands)?;
+        let text = match (container.kind(), key.kind()) {
+            (ValueKind::Object(_), ValueKind::Number(_) | ValueKind::Boolean(_)) => key
+                .to_json(&self.fuel)
+                .ok()
+                .as_ref()
+                .and_then(fact_key)
+                .map(|text| ScriptValue::String(text.into())),
+            _ => None,
+        };
+        read_element(&container, text.as_ref().unwrap_or(&key)).map_err(into_control_flow(spot))
     }
 
     fn evaluate_matches(

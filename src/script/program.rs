@@ -74,6 +74,8 @@ pub(super) enum Code {
     CallShared(Arc<SharedFunctions>, usize, Vec<CodeNode>),
     Property(Box<CodeNode>, String),
     Index(Box<[CodeNode; 2]>),
+    /// The entry of a fact: equal numbers are one key.
+    FactEntry(Box<[CodeNode; 2]>),
     Function(Implementation, Vec<CodeNode>),
     Matches(Box<CodeNode>, Regex),
     /// `detects(x, "api_key")`

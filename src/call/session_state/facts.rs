@@ -160,6 +160,20 @@ impl SessionState {
     }
 }
 
+/// The text under which an entry with this key is stored: equal numbers are one key. Returns `None` if the value cannot be a key.
+#[doc(hidden)]
+pub fn fact_key(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Some(whole.to_string()),
+            None => Some(number.canonical_text()),
+        },
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 fn path_of(name: &str, keys: &[String]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(keys.iter().cloned()).collect()
 }

@@ -14,7 +14,7 @@ use crate::kernel::policy_reference::{PolicyHandle, PolicyRef};
 use crate::kernel::redacted_call::{RedactedCall, RedactedParts, Redaction, WITHHELD};
 use crate::matcher::Truth;
 use crate::middleware::{
-    Application, Audit, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
+    Application, Audit, ExtractedFact, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
 };
 use crate::path::Path;
 use crate::policy::{Mode, Policy};
@@ -213,10 +213,12 @@ impl OutcomeBuilder<'_> {
         }
         let view = self.view(input, session);
         let found = fact.extract(&view);
-        let stored = found.stored_values();
-        let masks = stored.map(|stored| RedactedCall::new(&self.subject, view).masks().matching(&stored));
-        fact.store(found, session);
-        session.add_masks(&masks.unwrap_or_default());
+        let stored: Value = found.iter().filter_map(ExtractedFact::stored_values).collect();
+        let masks = RedactedCall::new(&self.subject, view).masks().matching(&stored);
+        for entry in found {
+            fact.store(entry, session);
+        }
+        session.add_masks(&masks);
     }
 
     /// Evaluates and records a policy that changes only the session. Returns whether it is undecided; `None` if it

@@ -19,9 +19,9 @@ use crate::tokens::TokenKind;
 use crate::work_limit;
 
 /// The maximum number of elements.
-const MAX_ELEMENTS: usize = 10_000;
+pub const MAX_ELEMENTS: usize = 10_000;
 /// The name of elements without `as`.
-const ITEM: &str = "item";
+pub const ITEM: &str = "item";
 
 /// A compiled condition on elements.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ impl ElementCondition {
         let min = read_min(quantifier, node, reader);
         let on_each = condition_node(key, node, reader)?;
         let (source, name, min) = (source?, name?, min?);
-        let condition = read_condition(quantifier, &on_each, element_name(name, &source, reader), reader)?;
+        let name = source.element_name(name, reader.names.elements());
+        let condition = read_condition(quantifier, &on_each, name, reader)?;
         let source_span = source_entry.value.span;
         Some(Self { quantifier, source, source_span, min, condition })
     }
@@ -205,19 +206,6 @@ fn condition_node(key: &str, node: &YamlNode, reader: &mut PolicyReader<'_>) -> 
         return None;
     }
     Some(YamlNode { value: YamlValue::Mapping(entries), span: node.span })
-}
-
-fn element_name(name: String, source: &ValueSource, reader: &PolicyReader<'_>) -> ElementName {
-    let outer = reader.names.elements();
-    let (mut arguments, members) = match source {
-        ValueSource::Path(path) => (path.argument_names(), path.members_of_elements()),
-        ValueSource::Expression(expression) => {
-            let expression = &expression.expression;
-            (expression.argument_names(), expression.member_names().clone())
-        }
-    };
-    arguments.merge(&outer.arguments_read(source.roots_read(), &members));
-    ElementName { name, is_argument: source.reads_arguments(), arguments }
 }
 
 /// Reads the condition with the name of the elements.

@@ -73,7 +73,10 @@ impl Compiler<'_> {
                     Self::new_node(*position, Code::Property(Box::new(node), (*key).to_owned()))
                 }
                 ChainLink::Index(index, position) => {
-                    Self::new_node(*position, Code::Index(Box::new([node, self.compile_expression(index)?])))
+                    let is_fact = self.is_fact(base, links.get(..number).unwrap_or_default());
+                    let operands = Box::new([node, self.compile_expression(index)?]);
+                    let code = if is_fact { Code::FactEntry(operands) } else { Code::Index(operands) };
+                    Self::new_node(*position, code)
                 }
                 ChainLink::Method(call, position) => {
                     match find_function(&call.name).map(|function| (function, function.implementation)) {
@@ -104,6 +107,14 @@ impl Compiler<'_> {
             };
         }
         Ok(node)
+    }
+
+    /// Whether a chain with these links is a fact, or an entry of one.
+    fn is_fact(&self, base: &Expr, links: &[ChainLink<'_>]) -> bool {
+        let is_session = matches!(base, Expr::Variable(variable, _, _) if variable.1 == Root::Session.name())
+            && self.find_slot(Root::Session.name()).is_none();
+        let mut links = links.iter().filter(|link| !matches!(link, ChainLink::Optional(_)));
+        is_session && links.next().and_then(ChainLink::key) == Some("facts") && links.next().is_some()
     }
 
     /// Compiles the assignment target that an expression names.
