@@ -158,7 +158,7 @@ impl GateResult {
         }
         let is_enforced = policy.mode != Mode::Shadow;
         if let (PolicyKind::Require(require), None) = (&policy.kind, &why) {
-            return Some(self.apply_require(by, require, view));
+            return self.apply_require(by, require, view);
         }
         let verdict = match policy.kind {
             PolicyKind::Deny(_) | PolicyKind::Require(_) => Verdict::Deny,
@@ -201,18 +201,18 @@ impl GateResult {
         Some(AppliedPolicy { verdict, permits: is_enforced && lifts, undecided, problem: None })
     }
 
-    /// Denies a call that lacks values which a policy requires, or for which that is unknown.
+    /// Denies a call that lacks values which a policy requires, or for which that is unknown. Returns `None` if it has them.
     fn apply_require(
         &mut self,
         by: PolicyHandle<'_>,
         require: &Require,
         view: &CallView<'_>,
-    ) -> AppliedPolicy {
+    ) -> Option<AppliedPolicy> {
         let missing = require.find_missing(view);
         let applied =
             AppliedPolicy { verdict: Verdict::Deny, permits: false, undecided: false, problem: None };
         let (cause, applied) = match missing {
-            Missing::Nothing => return AppliedPolicy { verdict: Verdict::Pass, ..applied },
+            Missing::Nothing => return None,
             Missing::Values(values) => {
                 let problem = Some(describe_missing(&values));
                 (DecisionCause::Missing(by.reference, values), AppliedPolicy { problem, ..applied })
@@ -225,7 +225,7 @@ impl GateResult {
         if by.policy.mode != Mode::Shadow {
             self.tighten(Effect::Deny, Some(cause));
         }
-        applied
+        Some(applied)
     }
 
     /// Applies a limit. What it counts in the session is known; what it counts in the store is acquired later.

@@ -78,6 +78,9 @@ fn is_required_elsewhere(
             // A schema in a separate file is not read here.
             None => requires(&schema.to_json()) || schema.get("file").is_some(),
         });
+        let arguments = other.kind.value.get("arguments").filter(|_| other.has_kind(&["validate"]));
+        let has_type = arguments.is_some_and(|types| types.get(first).is_some()) && rest.is_empty();
+        let validates = validates || has_type;
         denies_absence || requires_value(other, test) || (validates && test.root() == Some(Root::Input))
     });
     by_policy || has_default(beside, test)
