@@ -36,7 +36,10 @@ fn blocking(outcome: &Outcome) -> Vec<(&str, bool)> {
 
 fn deny_rules() -> BTreeSet<String> {
     let chains = callgate::engine::load(&[project(BUNDLE)]).unwrap();
-    let denies = chains.policies().iter().filter(|policy| matches!(policy.kind, PolicyKind::Deny(_)));
+    let denies = chains
+        .policies()
+        .iter()
+        .filter(|policy| matches!(policy.kind, PolicyKind::Deny(_) | PolicyKind::Require(_)));
     denies.map(|policy| policy.id.clone()).collect()
 }
 
