@@ -108,6 +108,13 @@ codes! {
     ALLOWANCE_WITHOUT_REASON = "CG523" "allowance-without-reason";
     UNUSED_ALLOWANCE = "CG524" "unused-allowance";
     APPROVER_NAMES_ROLE = "CG525" "approver-names-role";
+    UNWRITTEN_NAME = "CG526" "unwritten-fact-or-label";
+    UNUSED_NAME = "CG527" "unused-name";
+    SLASHES_IN_REGEX = "CG528" "slashes-in-regex";
+    PATTERN_IN_LITERAL = "CG529" "pattern-in-literal";
+    LINE_BREAK_IN_PATTERN = "CG530" "line-break-in-pattern";
+    SUBSTRING_PROVENANCE = "CG531" "substring-provenance";
+    SHADOWED_NAME = "CG532" "shadowed-name";
 
     INVALID_TIME = "CG601" "invalid-time";
     INVALID_TOOLS = "CG602" "invalid-tools";

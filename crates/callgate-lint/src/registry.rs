@@ -6,7 +6,7 @@ use crate::lint::Lint;
 
 /// Every lint, in the order of codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are about suppression
 /// comments.
-pub static LINTS: [&Lint; 23] = [
+pub static LINTS: [&Lint; 30] = [
     &crate::contradicting_tests::LINT,
     &crate::unknown_tool::LINT,
     &crate::unknown_argument::LINT,
@@ -30,6 +30,13 @@ pub static LINTS: [&Lint; 23] = [
     &crate::nothing_restricted::LINT,
     &crate::untested_policy::LINT,
     &crate::approver_names_role::LINT,
+    &crate::unwritten_name::LINT,
+    &crate::unused_name::LINT,
+    &crate::slashes_in_regex::LINT,
+    &crate::pattern_in_literal::LINT,
+    &crate::line_break_in_pattern::LINT,
+    &crate::substring_provenance::LINT,
+    &crate::shadowed_name::LINT,
 ];
 
 /// The codes about suppression comments, which can't be suppressed.

@@ -44,6 +44,8 @@ pub use coverage::{
 };
 pub use generation::{GenerateError, GeneratedTests, RecordingSource, generate};
 pub use loader::{LoadedSuite, load, load_texts, rules_paths};
+#[doc(hidden)]
+pub use reached_definitions::reached_names;
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, SuiteReport};
 pub use rules_tests::PolicyTests;
 pub use runner::Suite;

@@ -6,20 +6,25 @@ use callgate::policy::CompiledPolicies;
 use callgate::script::DefinitionName;
 use callgate::source::{LoadedFile, MappingEntry, YamlNode};
 
-/// The definitions that policies name, directly or through others, ordered by name.
-pub(crate) fn reached_definitions<'f>(
-    policies: &CompiledPolicies,
-    files: &'f [LoadedFile],
-) -> Vec<(DefinitionName, &'f MappingEntry)> {
+/// The names of the definitions that policies name, directly or through others.
+pub fn reached_names(policies: &CompiledPolicies, files: &[LoadedFile]) -> BTreeSet<DefinitionName> {
     let mut reached = BTreeSet::new();
     for (name, _) in policies.policies().iter().flat_map(|policy| &policy.definitions) {
         add_reached(name, policies, files, &mut reached);
     }
+    reached
+}
+
+/// The definitions with these names, ordered by name. Functions have none of their own.
+pub(crate) fn reached_definitions<'f>(
+    policies: &CompiledPolicies,
+    files: &'f [LoadedFile],
+) -> Vec<(DefinitionName, &'f MappingEntry)> {
     let with_entry = |name: DefinitionName| {
         let entry = definition(files, name.section(), name.name())?;
         Some((name, entry))
     };
-    reached.into_iter().filter_map(with_entry).collect()
+    reached_names(policies, files).into_iter().filter_map(with_entry).collect()
 }
 
 /// Adds a definition and those that it names.
