@@ -2,7 +2,7 @@
 
 use super::truth::Truth;
 use crate::call::NodeRef;
-use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
+use crate::diagnostic::{Diagnostic, INVALID_OPERAND, closest_match};
 use crate::redaction::{Detector, RedactionStyle, Redactor};
 use crate::rules_schema::{FieldShape, PolicyReader, Shape};
 use crate::source::YamlNode;
@@ -34,10 +34,13 @@ impl Detection {
                 Some(detector) => detectors.push(detector),
                 None => {
                     let known: Vec<_> = Detector::ALL.iter().map(|detector| detector.name()).collect();
-                    reader.report(
-                        Diagnostic::new(&INVALID_OPERAND, item.span, format!("unknown detector `{name}`"))
-                            .with_help(format!("known detectors: {}", known.join(", "))),
-                    );
+                    let meant = Detector::meant_by(name).map(Detector::name);
+                    let help = match meant.or_else(|| closest_match(name, known.iter().copied())) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("known detectors: {}", known.join(", ")),
+                    };
+                    let message = format!("unknown detector `{name}`");
+                    reader.report(Diagnostic::new(&INVALID_OPERAND, item.span, message).with_help(help));
                 }
             }
             names.push(name.to_owned());

@@ -32,7 +32,13 @@ impl PatternList {
 /// Reads a pattern, or the patterns of a group.
 fn read_item(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<NamePattern> {
     let Some(text) = node.as_str() else { return Vec::new() };
-    let Some(group) = text.strip_prefix('@') else { return read_pattern(node, reader).into_iter().collect() };
+    let Some(group) = text.strip_prefix('@') else {
+        if text.contains('|') && NamePattern::regex_of(text).is_none() {
+            report_alternatives(node, text, reader);
+            return Vec::new();
+        }
+        return read_pattern(node, reader).into_iter().collect();
+    };
     reader.use_definition(DefinitionName::Group(group.to_owned()));
     match reader.names.group(group) {
         Some([]) => vec![NamePattern::Nothing],
@@ -49,6 +55,14 @@ fn read_item(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<NamePattern>
             Vec::new()
         }
     }
+}
+
+/// Reports `a|b`, which would be one name. Names with a `|` are written as regular expressions.
+fn report_alternatives(node: &YamlNode, text: &str, reader: &mut PolicyReader<'_>) {
+    let names: Vec<&str> = text.split('|').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let message = format!("`{}` is one name, not several", text.escape_debug());
+    let help = format!("write a list: `[{}]`", names.join(", "));
+    reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, message).with_help(help));
 }
 
 /// Reads one pattern or a list of patterns for names other than those of tools.

@@ -140,7 +140,8 @@ fn read_detector(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Detec
     let detector = Detector::from_name(name);
     if detector.is_none() {
         let known = || Detector::ALL.iter().map(|detector| detector.name());
-        let help = match did_you_mean(name, known()) {
+        let meant = Detector::meant_by(name).map(Detector::name);
+        let help = match meant.or_else(|| did_you_mean(name, known())) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known detectors: {}", known().collect::<Vec<_>>().join(", ")),
         };

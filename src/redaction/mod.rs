@@ -128,6 +128,21 @@ impl Detector {
         Self::ALL.into_iter().find(|detector| detector.name() == name)
     }
 
+    /// Returns the detector that another name for its values probably means, as `credit_card`.
+    pub fn meant_by(name: &str) -> Option<Self> {
+        let name = name.to_lowercase().replace(['-', ' '], "_");
+        Some(match name.as_str() {
+            "credit_card" | "creditcard" | "card" | "card_number" | "debit_card" => Self::PaymentCard,
+            "mail" | "e_mail" | "email_address" | "mail_address" => Self::Email,
+            "telephone" | "phone_number" => Self::Phone,
+            "ip" | "ipv4" | "ipv6" => Self::IpAddress,
+            "mac" => Self::MacAddress,
+            "ssn" | "social_security_number" => Self::UsSsn,
+            "secret" | "token" | "apikey" | "access_key" => Self::ApiKey,
+            _ => return None,
+        })
+    }
+
     /// A one-line description of the values it detects.
     pub fn description(self) -> &'static str {
         match self {

@@ -8,11 +8,23 @@ use crate::path::Path;
 /// the probable path, else the general form of a path.
 pub(super) fn path_help(text: &str, given: Option<String>) -> String {
     let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
+    if let Some(expression) = rewrite_as_expression(text) {
+        return format!("write an expression: `expr: {expression}`");
+    }
     let certain = given.clone().filter(|help| !general(help));
     certain
         .or_else(|| rewrite_as_path(text).map(|path| format!("write `{path}`")))
         .or(given.filter(|help| help.starts_with("start with ")))
         .unwrap_or_else(|| "write a path such as `$.input.amount` or `$.input.items[0].name`".to_owned())
+}
+
+/// Rewrites a path with an index that is read from the call, `$.input.items[$.input.k]`, as the expression `input.items[input.k]`.
+fn rewrite_as_expression(text: &str) -> Option<String> {
+    let expression = text.trim().strip_prefix("$.")?.replace("[$.", "[");
+    let has_index =
+        |root: &str| expression.contains(&format!("[{root}.")) || expression.contains(&format!("[{root}]"));
+    let is_plain = !expression.contains(['?', '*', '@', '\'', '"', ' ', '$']) && !expression.contains("..");
+    (is_plain && Root::ALL.map(Root::name).into_iter().any(has_index)).then_some(expression)
 }
 
 /// Rewrites `text` (`input.amount`, `/input/amount`, `{{ input.amount }}`, `$.input[amount]`) as a path over the call.
@@ -55,6 +67,19 @@ fn push_segment(path: &mut String, word: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rewrites_computed_indices_as_expressions() {
+        for (text, meant) in [
+            ("$.input.items[$.input.k]", Some("input.items[input.k]")),
+            ("$.session.facts.order[input.id].status", Some("session.facts.order[input.id].status")),
+            ("$.input.items[0]", None),
+            ("$.input[amount]", None),
+            ("$.input.items[?@.a == $.input.b]", None),
+        ] {
+            assert_eq!(rewrite_as_expression(text).as_deref(), meant, "{text}");
+        }
+    }
 
     #[test]
     fn rewrites_other_notations_as_paths() {

@@ -27,7 +27,9 @@ impl ScriptProblem {
             }
             None => 0..text.len(),
         };
-        let help = error.help.unwrap_or_else(|| match rest.chars().next() {
+        let before = error.offset.and_then(|offset| text.get(..offset)).unwrap_or_default();
+        let known = word_of_other_languages(before, rest.get(..word).unwrap_or_default());
+        let help = known.map(str::to_owned).or(error.help).unwrap_or_else(|| match rest.chars().next() {
             Some('=') => "use `==` for equality".to_owned(),
             _ => example.to_owned(),
         });
@@ -39,5 +41,20 @@ impl ScriptProblem {
             },
         };
         Self { range, message, help }
+    }
+}
+
+/// Returns the fix if the error is at or behind a word that other languages have. `before` is the text before it.
+fn word_of_other_languages(before: &str, word: &str) -> Option<&'static str> {
+    let last = before.trim_end().rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
+    match word {
+        "and" => Some("write `&&`"),
+        "or" => Some("write `||`"),
+        "null" | "nil" | "None" | "undefined" => {
+            Some("write `is_null(x)`, or `!exists(x)` for a value that may be absent")
+        }
+        "not" => Some("write `!`"),
+        _ if last == Some("not") => Some("write `!` in place of `not`"),
+        _ => None,
     }
 }

@@ -6,7 +6,7 @@ use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::LintInputs;
 use crate::registry::LINTS;
-use crate::suppressions;
+use crate::{suppressions, untested_policy};
 use callgate::diagnostic::{Code, Diagnostics};
 use callgate::policy::{CompiledPolicies, LoadedBundle};
 
@@ -40,6 +40,7 @@ pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     }
     let codes: Vec<&Code> = applicable.iter().map(|lint| lint.code).collect();
     suppressions::apply_suppressions(&checked, &codes, &mut found);
+    untested_policy::merge_by_file(&mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
     LintResult { policies: Some(policies), bundle: built }
