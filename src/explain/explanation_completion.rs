@@ -106,6 +106,10 @@ impl Explanation {
                 value(root, &mut change.after);
                 text(&mut change.path);
             }
+            for used in &mut step.lets {
+                used.why.iter_mut().for_each(text);
+                used.roots.iter().for_each(|root| value(*root, &mut used.value));
+            }
             let Some(condition) = &mut step.condition else { continue };
             condition.each_mut(&mut |part| {
                 part.why.iter_mut().for_each(text);

@@ -81,7 +81,7 @@ impl<'v> ExplanationRedactor<'v> {
     }
 
     /// Redacts a value that was computed from these members of the call: it may contain parts of each.
-    fn computed_value(&self, roots: &[Root], node: NodeRef<'_>) -> Value {
+    pub(super) fn computed_value(&self, roots: &[Root], node: NodeRef<'_>) -> Value {
         let mut value = node.to_value();
         let mut masks = self.masks.clone();
         for root in roots {

@@ -20,6 +20,7 @@
 
 mod explanation_completion;
 mod condition;
+mod explained_let;
 mod explanation_builder;
 mod explainer;
 mod explanation;
@@ -38,6 +39,7 @@ pub use condition::{
     ConditionForm, ConditionTest, ExplainedCondition, ExplainedElement, ExplainedElements, FoundValue,
     TestOperator, TruthValue,
 };
+pub use explained_let::{ExplainedLet, LetState};
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 pub use step::{ExplainedLimit, MatchResult, PolicyStep, UnmatchedPattern, ValueChange};

@@ -35,6 +35,10 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
         (ConditionForm::All, _) => "it has no conditions".to_owned(),
         (ConditionForm::Any, _) => "its `any` is empty".to_owned(),
         (_, TruthValue::Undecided) => leaf.why.clone().unwrap_or_default(),
+        (ConditionForm::Expr, TruthValue::Absent) => {
+            let text = format_expression(leaf.expr.as_deref().unwrap_or_default());
+            format!("`{text}` is open: a value that it tests is absent, which counts as matching")
+        }
         (ConditionForm::Expr, truth) => {
             let word = if truth == TruthValue::Yes { "true" } else { "false" };
             format!("`{}` is {word}", format_expression(leaf.expr.as_deref().unwrap_or_default()))

@@ -5,12 +5,13 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::condition::{ConditionExplainer, ExplainedCondition};
+use super::explained_let::{ExplainedLet, LetExplainer};
 use super::explanation_redaction::{ExplanationRedactor, WITHHELD, counterpart, truncate_value};
 use crate::call::{Amount, Masks, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json::{self, Number, Value};
 use crate::kernel::{Change, Layers, MatchStatus, PolicyEvaluated, SkipReason, measure};
-use crate::matcher::{ExaminedPattern, Truth};
+use crate::matcher::{ExaminedPattern, Truth, ValueSource};
 use crate::middleware::{LimitCharge, LimitRule, PolicyKind};
 use crate::policy::{Mode, Policy};
 
@@ -67,6 +68,9 @@ pub struct PolicyStep {
     /// Its conditions, if it has any and was evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ExplainedCondition>,
+    /// The named values that its conditions and required values used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lets: Vec<ExplainedLet>,
     /// Its changes of arguments or result, or in shadow mode, the changes it would have made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ValueChange>,
@@ -155,6 +159,7 @@ impl PolicyStep {
             words: String::new(),
             patterns: Vec::new(),
             condition: None,
+            lets: Vec::new(),
             changes: Vec::new(),
             problem: None,
             limit: None,
@@ -207,6 +212,20 @@ impl PolicyStep {
             Truth::Undecided(_) => MatchResult::Undecided,
         };
         step.condition = examined.condition.as_ref().map(|condition| explainer.condition(condition));
+        step.lets = match layers.get(evaluation.layer as usize) {
+            Some(policies) => {
+                let required: &[ValueSource] = match &evaluation.policy.kind {
+                    PolicyKind::Require(require) if evaluation.matches() => &require.values,
+                    _ => &[],
+                };
+                LetExplainer { names: policies.names(), redactor: &redactor, sources }.explain(
+                    examined.condition.as_ref(),
+                    required,
+                    &evaluation.view,
+                )
+            }
+            None => Vec::new(),
+        };
         step.problem = evaluation.problem.map(|problem| redactor.text(problem));
         step.set_gate_limit(evaluation, &redactor);
         if let Some(change) = evaluation.change {

@@ -5,7 +5,7 @@ use crate::call::{CallView, NodeRef, Root};
 use crate::json::Value;
 use crate::path::{ElementName, ElementNames, Path};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
-use crate::script::{Expression, ExpressionValue};
+use crate::script::{Expression, ExpressionError, ExpressionValue};
 use crate::source::YamlNode;
 
 /// What a valid expression looks like, for messages.
@@ -52,6 +52,14 @@ impl ExpressionText {
     pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let expression = reader.read_expression(node, EXAMPLE)?;
         Some(Self { text: node.as_str()?.to_owned(), expression })
+    }
+
+    /// Why it has no value. The reason of a named value names it already.
+    fn describe_failure(&self, error: &ExpressionError) -> String {
+        match self.expression.as_named() {
+            Some(_) => error.message.clone(),
+            None => format!("`{}` failed: {}", self.text, error.message),
+        }
     }
 }
 
@@ -160,10 +168,7 @@ impl ValueSource {
             Self::Expression(expression) => match expression.expression.resolve(view) {
                 Ok(value) => use_values(Ok(&[value.node()])),
                 Err(error) if error.is_absent => use_values(Ok(&[])),
-                Err(error) => {
-                    let why = format!("`{}` failed: {}", expression.text, error.message);
-                    use_values(Err(Truth::Undecided(why)))
-                }
+                Err(error) => use_values(Err(Truth::Undecided(expression.describe_failure(&error)))),
             },
         }
     }
@@ -252,9 +257,7 @@ impl ValueSource {
             Self::Expression(expression) => match expression.expression.resolve(view) {
                 Ok(value) => Ok(vec![value]),
                 Err(error) if error.is_absent => Ok(Vec::new()),
-                Err(error) => {
-                    Err(Truth::Undecided(format!("`{}` failed: {}", expression.text, error.message)))
-                }
+                Err(error) => Err(Truth::Undecided(expression.describe_failure(&error))),
             },
         }
     }

@@ -9,6 +9,7 @@ use super::dependencies::ProgramDependencies;
 use super::fuel::{EvalError, evaluation_depth};
 use super::value::ScriptValue;
 use crate::call::{CallView, ContextReads, LetMemo, NamedResult, Root};
+use crate::diagnostic::Span;
 use crate::path::ArgumentNames;
 
 /// The definition of a named value that is computed.
@@ -44,6 +45,8 @@ pub struct NamedValue {
     pub(super) definition: NamedDefinition,
     pub(super) dependencies: ProgramDependencies,
     is_condition: bool,
+    /// The definition as written, with the location of its name.
+    source: Option<(String, Span)>,
     /// The computed values that it reads, directly or through others, each after those that it reads itself.
     prerequisites: Vec<Arc<Self>>,
 }
@@ -64,7 +67,26 @@ impl NamedValue {
     pub(super) fn new(name: &str, definition: NamedDefinition, dependencies: ProgramDependencies) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let prerequisites = Vec::new();
-        Self { name: name.to_owned(), id, definition, dependencies, is_condition: false, prerequisites }
+        Self {
+            name: name.to_owned(),
+            id,
+            definition,
+            dependencies,
+            is_condition: false,
+            source: None,
+            prerequisites,
+        }
+    }
+
+    /// Sets the definition as written, with the location of its name.
+    #[must_use]
+    pub fn with_source(self, text: String, span: Span) -> Self {
+        Self { source: Some((text, span)), ..self }
+    }
+
+    /// The definition as written, with the location of its name.
+    pub fn source(&self) -> Option<(&str, Span)> {
+        self.source.as_ref().map(|(text, span)| (text.as_str(), *span))
     }
 
     /// Sets the values that it names.

@@ -5,7 +5,10 @@ use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, RED, TerminalWriter, YELLOW
 use crate::call::{Phase, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::explain::phrases::{self, layer_name};
-use crate::explain::{Explanation, MatchResult, PolicyStep, ValueChange, WhyNot, WhyNotReason};
+use crate::explain::{
+    ExplainedLet, Explanation, LetState, MatchResult, PolicyStep, ValueChange, WhyNot, WhyNotReason,
+};
+use crate::safe_text;
 
 /// The maximum width of all columns but the last.
 const MAX_COLUMN_WIDTH: usize = 36;
@@ -135,9 +138,30 @@ fn write_step(page: &mut TerminalWriter, step: &PolicyStep, (policy_width, kind_
     };
     let mark = page.paint(style, mark);
     page.line(2, &format!("{mark} {policy}  {kind}  {words}{layer}{at}"));
+    for used in &step.lets {
+        write_let(page, used);
+    }
     for change in &step.changes {
         write_change(page, change);
     }
+}
+
+/// Writes a named value with its definition and its value, or why it has none.
+fn write_let(page: &mut TerminalWriter, used: &ExplainedLet) {
+    let why = used.why.as_deref().map(escape_invisible).unwrap_or_default();
+    let result = match used.state {
+        LetState::Value => escape_invisible(&phrases::format_value(&used.value)),
+        LetState::Absent => format!("absent: {why}"),
+        LetState::Open => format!("open: {why}"),
+        LetState::Undecided => format!("undecided: {why}"),
+    };
+    let name = page.paint(BOLD, &escape_invisible(&used.name));
+    let definition = escape_invisible(&safe_text::truncate(&used.text));
+    let at = match &used.at {
+        Some(at) => page.paint(DIM, &format!("  {}", format_location(at))),
+        None => String::new(),
+    };
+    page.line(8, &format!("{name} = {definition}  is {result}{at}"));
 }
 
 fn write_change(page: &mut TerminalWriter, change: &ValueChange) {

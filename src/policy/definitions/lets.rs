@@ -38,7 +38,8 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: Arc<Names>) -> Arc<
         let Some(entry) = lets.get(name) else { continue };
         let value = match cyclic.contains(name) {
             true => None,
-            false => compile(entry, &names, reader),
+            false => compile(entry, &names, reader)
+                .map(|value| value.with_source(definition_text(entry, reader), entry.key_span)),
         };
         let known = Arc::make_mut(&mut names);
         if let Some(value) = &value {
@@ -52,6 +53,14 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: Arc<Names>) -> Arc<
         known.add_let(name, value);
     }
     names
+}
+
+/// The text of a definition, on one line.
+fn definition_text(entry: &MappingEntry, reader: &DefinitionReader<'_>) -> String {
+    let span = entry.value.span;
+    let written = || reader.sources.get(span.source)?.text().get(span.start..span.end);
+    let text = entry.value.as_str().or_else(written).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Compiles a definition. Problems are reported.
