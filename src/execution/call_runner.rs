@@ -126,10 +126,15 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 let at_most_once =
                     self.context.session.is_recorded || tool.is_some_and(|tool| tool.descriptor.once);
                 let attempt = CallAttempt { at_most_once, ..CallAttempt::new(hooked, key.clone(), started) };
-                match Box::pin(self.run_decided(&attempt, decision)).await {
+                let before = self.context.session.keeps_recorded_course.then(|| self.state.clone());
+                let outcome = match Box::pin(self.run_decided(&attempt, decision)).await {
                     Ok(outcome) => self.finish(&attempt, outcome).await,
                     Err(error) => Box::pin(self.run_unclaimed(&attempt, error)).await,
+                };
+                if let Some(before) = before.filter(|_| !may_have_run(outcome.outcome)) {
+                    Box::pin(self.keep_recorded_course(&attempt, before)).await;
                 }
+                outcome
             }
             (LedgerLookup::Unavailable(key, error), _) => {
                 Box::pin(self.deny_unavailable(&hooked.call, key, error, started)).await

@@ -16,6 +16,7 @@ mod call_runner;
 mod hooks;
 mod offered_tools;
 mod outcome_reporting;
+mod recorded_course;
 mod round_progress;
 mod services;
 mod session_store;
@@ -69,6 +70,8 @@ pub(crate) struct SessionInfo<'r> {
     pub(crate) approval_scope: Option<&'r str>,
     /// Every call is recorded in the ledger, not only those that need an approval.
     pub(crate) is_recorded: bool,
+    /// A call that is stopped counts as having run, with the result that the executor has recorded.
+    pub(crate) keeps_recorded_course: bool,
     /// The tools that the model was offered, if that is known.
     pub(crate) offered: Option<&'r OfferedTools>,
     pub(crate) formatter: &'r ToolResultFormatter,

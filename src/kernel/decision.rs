@@ -212,6 +212,22 @@ impl<'c> Decision<'c> {
         }
     }
 
+    /// The same decision for a call that ran all the same: nothing stops it, answers it or wraps it.
+    pub(crate) fn into_permitted(self) -> Self {
+        Self {
+            effect: Effect::Run,
+            reason: None,
+            approvals: SmallVec::new(),
+            unmatched: SmallVec::new(),
+            answer: None,
+            wrappers: SmallVec::new(),
+            question: None,
+            required: Vec::new(),
+            given: None,
+            ..self
+        }
+    }
+
     /// Suspends the call for a policy's request that is not an `approval` policy's.
     pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, text: String, about: Digest) {
         self.refuse(Effect::Suspend, reason, None);

@@ -49,6 +49,18 @@ impl Kernel<'_> {
         })
     }
 
+    /// Settles a call that ran when it was recorded: its labels and facts stay, and its outcome is of no use.
+    pub(crate) fn settle_recorded(
+        &self,
+        decision: Decision<'_>,
+        result: Result<Value, ToolError>,
+        session: &mut SessionState,
+        started: Instant,
+    ) {
+        let response = CallResponse { result, source: Source::Tool, dry: false };
+        let _ = self.settle(decision, Ok(response).into(), session, started);
+    }
+
     fn settle_unguarded(
         &self,
         mut decision: Decision<'_>,

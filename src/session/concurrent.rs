@@ -109,6 +109,7 @@ impl Session {
             unique_name: self.unique_name.clone(),
             calls: super::CallReader::default(),
             is_recorded: false,
+            keeps_recorded_course: false,
             has_loaded_state: self.has_loaded_state,
             hooks: self.hooks.clone(),
             run: self.run.clone(),

@@ -73,6 +73,8 @@ pub struct Session {
     calls: CallReader,
     /// Every call is recorded in the ledger.
     is_recorded: bool,
+    /// A call that is stopped counts as having run, with its recorded result.
+    keeps_recorded_course: bool,
     /// The state in its history and its store has been loaded.
     has_loaded_state: bool,
     /// The hooks of the engine, then of the session.
@@ -155,6 +157,7 @@ impl Session {
             unnamed_calls: 0,
             calls: CallReader::default(),
             is_recorded: false,
+            keeps_recorded_course: false,
             has_loaded_state: false,
         }
     }
@@ -324,7 +327,7 @@ impl Session {
         let SessionScope { layers, conversation } = scope;
         self.name_conversation(conversation);
         let Self { shared, state, unique_name, is_recorded, hooks, run, tools, formatter, name, .. } = self;
-        let Self { listener, round, offered, .. } = self;
+        let Self { listener, round, offered, keeps_recorded_course, .. } = self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let services = &shared.services;
         let EngineServices { clock, keys, .. } = services;
@@ -339,6 +342,7 @@ impl Session {
                 conversation,
                 approval_scope: None,
                 is_recorded: *is_recorded,
+                keeps_recorded_course: *keeps_recorded_course,
                 offered: offered.as_deref(),
                 formatter,
             },

@@ -9,6 +9,15 @@ use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect};
 
 impl Session {
+    /// Keeps the course of a recording: every call is evaluated, and one that is stopped counts as having run, with the result that the
+    /// executor has recorded for it. Of a call without one (a `dry` response) the session keeps nothing.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_recorded_course(mut self) -> Self {
+        self.keeps_recorded_course = true;
+        self
+    }
+
     /// Runs the calls of one round. All are decided before any runs: if one halts, none runs; if some are suspended, the others run. Each
     /// is decided once more just before it starts, for the calls before it in the round count; that can only stop it.
     ///
@@ -45,7 +54,8 @@ impl Session {
         }
         let decisions: Vec<Option<Decision<'_>>> =
             prepared.iter().map(|prepared| runner.decide(prepared)).collect();
-        let mut has_changed = runner.halt_by_any(decisions.iter().flatten());
+        let keeps_course = runner.context.session.keeps_recorded_course;
+        let mut has_changed = !keeps_course && runner.halt_by_any(decisions.iter().flatten());
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(prepared.len());
         for (prepared, mut decision) in prepared.iter().zip(decisions) {
             let started = Instant::now();
@@ -53,8 +63,8 @@ impl Session {
             if let Some(planned) = decision.take() {
                 let now = if has_changed { runner.decide_again(prepared, planned) } else { planned };
                 // A call that is stopped may count, and what counts may halt.
-                has_changed |= now.is_permitted() || now.pending().next().is_some();
-                decision = Some(runner.defer_if_suspended(now));
+                has_changed |= keeps_course || now.is_permitted() || now.pending().next().is_some();
+                decision = Some(if keeps_course { now } else { runner.defer_if_suspended(now) });
             }
             let outcome = runner.run_prepared(prepared, decision, started).await;
             let outcome = runner.report(outcome);

@@ -346,3 +346,76 @@ fn ambiguous_argument_names_are_invalid() {
     assert_eq!(ended.summaries(), ["c1 invalid", "c2 invalid", "c3 executed"]);
     assert_eq!(ended.outcomes()[0]["reason"]["code"].as_str(), Some("ambiguous_argument"));
 }
+
+#[test]
+fn recorded_course_is_kept_whatever_the_policies_decide() {
+    let rules = r#"
+policies:
+  - { id: stop, match: stop, halt: { message: Enough } }
+  - { id: no-order, match: get, deny: { message: "No {{ input.id }}." } }
+  - { id: keep, match: get, fact: { name: order, key: input.id, value: output.amount } }
+  - { id: taint, match: [get, pay], label: { add: [seen] } }
+  - { id: known-only, match: pay, require: { values: ["session.facts.order[input.id]"] } }
+  - { id: ask, match: { tool: pay, where: (session.calls.pay ?? 0) > 1 }, approval: {} }
+  - { id: few, match: pay, rate_limit: { limit: 2, per: run } }
+  - { id: answer, match: ping, respond: { output: policy } }
+  - { id: after-ping, match: { tool: last, where: session.calls.ping == 1 && "seen" in session.labels }, deny: {} }
+"#;
+    let calls = r#"{"id":"get","tool":"get","input":{"id":"A"},"recorded":{"output":{"amount":5}}}
+{"id":"stop","tool":"stop","input":{},"recorded":{"output":1}}
+{"id":"pay-1","tool":"pay","input":{"id":"A"},"recorded":{"output":1}}
+{"id":"unrecorded","tool":"get","input":{"id":"B"}}
+{"id":"pay-b","tool":"pay","input":{"id":"B"},"recorded":{"error":"no"}}
+{"id":"pay-2","tool":"pay","input":{"id":"A"},"recorded":{"output":1}}
+{"id":"ping","tool":"ping","input":{},"recorded":{"output":"tool"}}
+{"id":"last","tool":"last","input":{},"recorded":{"output":1}}
+"#;
+    let dir = TestDir::new(&[("rules.yaml", rules)]);
+    let mut arguments = vec!["run", "--as-recorded"];
+    arguments.extend(&JSON[1..]);
+    let result = dir.run_with_input(&arguments, calls);
+    assert_eq!(result.code, Some(0), "{}", result.stderr);
+    assert_eq!(
+        result.summaries(),
+        [
+            "get denied",
+            // The halt stops no later call.
+            "stop halted",
+            "pay-1 executed",
+            // Nothing was recorded of this call, so that nothing is known of its order.
+            "unrecorded denied",
+            "pay-b denied",
+            // It counts the call before it, which was denied.
+            "pay-2 denied",
+            "ping answered",
+            "last denied",
+        ]
+    );
+    let reasons: Vec<Value> =
+        result.outcomes().iter().map(|outcome| outcome["reason"]["policy"].clone()).collect();
+    assert_eq!(reasons[5], "few");
+    // Without it, the halt stops every later call.
+    let plain = dir.run_with_input(&JSON, calls);
+    assert_eq!(
+        plain.summaries()[2..],
+        ["pay-1 halted", "unrecorded halted", "pay-b halted", "pay-2 halted", "ping halted", "last halted"]
+    );
+}
+
+#[test]
+fn calls_of_a_recorded_round_do_not_stop_each_other() {
+    let calls = r#"{"id":"c1","tool":"look","input":{},"round":1,"recorded":{"output":1}}
+{"id":"c2","tool":"stop","input":{},"round":1,"recorded":{"output":1}}
+{"id":"c3","tool":"mail","input":{"to":"a"},"round":1,"recorded":{"output":1}}
+{"id":"c4","tool":"look","input":{},"round":2,"recorded":{"output":1}}
+"#;
+    let mut arguments = vec!["run", "--as-recorded"];
+    arguments.extend(&JSON[1..]);
+    let result = test_dir().run_with_input(&arguments, calls);
+    assert_eq!(
+        result.summaries(),
+        ["c1 executed", "c2 halted", "c3 denied", "c4 executed"],
+        "{}",
+        result.stderr
+    );
+}

@@ -6,7 +6,8 @@ use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::LintInputs;
 use crate::registry::LINTS;
-use crate::{suppressions, untested_policy};
+use crate::suppressions;
+use crate::untested_policy;
 use callgate::diagnostic::{Code, Diagnostics};
 use callgate::policy::{CompiledPolicies, LoadedBundle};
 

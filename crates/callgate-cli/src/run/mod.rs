@@ -50,6 +50,10 @@ use report::RunReport;
 /// other arguments is a new call. A call that began and never completed is indeterminate, as it may have taken effect, and is
 /// not run again. Calls without "session" belong to the session "default".
 ///
+/// With --as-recorded, a recording is judged without changing its course: each call is evaluated and its outcome reported, but a
+/// call that is stopped counts as having run with its recorded result. Later calls see the session as it was when it was
+/// recorded: facts, labels, counts and limits; a halt stops no later call. Without it, a call that is stopped has not run.
+///
 /// An invalid line has an outcome, too: denied, with the code invalid_call. The run continues after it.
 ///
 /// Exit status: 0 done (a denied call is a result, not a failure), 1 the rules have errors or an outcome is one of
@@ -61,6 +65,7 @@ use report::RunReport;
         callgate run --policies policies calls.jsonl\n  \
         callgate run --policies policies --tools tools.json --format json calls.jsonl > outcomes.jsonl\n  \
         callgate run --policies policies --fail-on denied,suspended calls.jsonl\n  \
+        callgate run --policies policies --as-recorded session.jsonl\n  \
         callgate run --policies policies --state file:state.db --resume calls.jsonl\n  \
         my-agent --log-calls | callgate run --policies policies -"
 )]
@@ -80,6 +85,9 @@ pub(super) struct RunArgs {
     /// applied
     #[arg(long, requires = "state")]
     resume: bool,
+    /// Keep the course of the recording: a call that is stopped counts as having run with its recorded result
+    #[arg(long, conflicts_with = "state")]
+    as_recorded: bool,
     /// Output format: a table, or JSON Lines for programs
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
@@ -133,7 +141,8 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         has_failed: false,
         progress: Progress::new("calls", output.width.is_none()),
     };
-    let mut sessions = OpenSessions::new(engine.clone(), runtime, persistence);
+    let sessions = OpenSessions::new(engine.clone(), runtime, persistence);
+    let mut sessions = sessions.with_recorded_course(arguments.as_recorded);
     let mut unreadable_lines = false;
     let ended = loop {
         let line = match lines.next_line(|| report.flush(output)) {

@@ -42,6 +42,8 @@ pub(crate) struct OpenSessions {
     engine: Engine,
     runtime: Runtime,
     persistence: SessionPersistence,
+    /// Whether calls that are stopped count as having run, with their recorded results.
+    keeps_recorded_course: bool,
     /// Persisted sessions that this run has closed.
     closed: HashSet<String>,
     /// By name; calls without one share a session.
@@ -69,6 +71,7 @@ impl OpenSessions {
             engine,
             runtime,
             persistence,
+            keeps_recorded_course: false,
             closed: HashSet::new(),
             open: HashMap::new(),
             by_last_use: BTreeMap::new(),
@@ -78,6 +81,12 @@ impl OpenSessions {
             warned_of_rounds: false,
             warned_of_sessions: false,
         }
+    }
+
+    /// Keeps the course of the recording, whatever the policies decide.
+    #[must_use]
+    pub(crate) fn with_recorded_course(self, keeps_recorded_course: bool) -> Self {
+        Self { keeps_recorded_course, ..self }
     }
 
     /// Prepares for a call: with a state store, every session must have a name, and be new or resumable.
@@ -189,6 +198,8 @@ impl OpenSessions {
                 } else {
                     session.with_call_recording()
                 };
+                let session =
+                    if self.keeps_recorded_course { session.with_recorded_course() } else { session };
                 OpenSession { session, last_used: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };
