@@ -68,6 +68,17 @@ fn scripts(page: &mut String) {
     for (example, does) in STATEMENTS {
         let _ = writeln!(page, "| `{}` | {} |", example.replace('|', "\\|"), does.replace('|', "\\|"));
     }
+    page.push_str(
+        "\nThe language is Rhai's. What Rhai has and this table lacks is refused when the rules are loaded, and so is a statement that changes\n\
+         nothing and drops its value, such as `s.trim();`. What remains different:\n\n\
+         | script | in Rhai | here | rule |\n| --- | --- | --- | --- |\n",
+    );
+    for difference in script::DIFFERENCES {
+        let script::RhaiDifference { script, in_rhai, here, rule, .. } = difference;
+        let script = script.replace('|', "\\|");
+        // Two backticks: a script may contain one.
+        let _ = writeln!(page, "| `` {script} `` | `{in_rhai}` | `{here}` | {rule} |");
+    }
     page.push_str("\nEffects, whose results are stored in the journal of the call:\n");
     functions(page, ScriptFunction::is_effect);
     page.push_str("\nFunctions, in addition to those of `expr`:\n");

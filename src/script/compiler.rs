@@ -13,15 +13,18 @@ use super::names::Names;
 use super::operators::find_operator;
 use super::parser::{FunctionDefinition, Language, byte_offset, function_definitions, source_position};
 use super::program::{Closure, Code, CodeNode, FunctionBody, Program};
+use super::switch_source::{self, SwitchSources};
 
 mod calls;
 mod chains;
 mod closures;
+mod dropped_values;
 mod expressions;
 mod literal_arguments;
 mod names;
 mod number_literal;
 mod statements;
+mod switches;
 mod variables;
 
 use self::number_literal::reject_ambiguous_floats;
@@ -41,6 +44,8 @@ pub(super) struct Compiler<'a> {
     /// The number of slots that the current function needs.
     slot_count: usize,
     pub(super) dependencies: ProgramDependencies,
+    /// The cases of each `switch`.
+    switches: SwitchSources,
 }
 
 /// A variable in scope; its slot is its index in the list.
@@ -83,6 +88,7 @@ pub(super) fn compile(
         scope: Vec::new(),
         slot_count: 0,
         dependencies: ProgramDependencies::default(),
+        switches: switch_source::read(text),
     };
     let mut functions = Vec::new();
     for key in lowering.functions.clone() {

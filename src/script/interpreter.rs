@@ -122,6 +122,9 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                     self.evaluate_node(otherwise)
                 }
             }
+            Code::Switch(switch) => self.run_switch(switch),
+            Code::InRange(wanted, range) => self.evaluate_in_range(wanted, range),
+            Code::Slice(value, range) => self.evaluate_slice(value, range, spot),
             Code::While(condition, body) => self.run_loop(condition.as_deref(), body),
             Code::For(parts) => self.run_for(parts),
             Code::Try(attempt, error, handler) => self.try_catch(attempt, *error, handler),

@@ -2,7 +2,7 @@
 
 use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
 use super::interpreter::Interpreter;
-use super::program::{CodeNode, ForLoop};
+use super::program::{CodeNode, ForLoop, Iterable};
 use super::value::{ScriptValue, ValueKind, key_to_value};
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
@@ -21,8 +21,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
-    pub(super) fn run_for(&mut self, parts: &'r ForLoop) -> EvalResult<'r> {
-        let over = self.evaluate_node(&parts.iterable)?;
+    fn items_of(&mut self, node: &'r CodeNode) -> Result<Vec<ScriptValue<'r>>, ControlFlow<'r>> {
+        let over = self.evaluate_node(node)?;
         let items: Vec<ScriptValue<'r>> = match over.kind() {
             ValueKind::Array(list) => list.iter().collect(),
             ValueKind::Object(object) => object.sorted_keys().into_iter().map(key_to_value).collect(),
@@ -30,10 +30,18 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 let found = over.json_type();
                 let message =
                     format!("`for` iterates over an array or the keys of an object, this is of type {found}");
-                return Err(ControlFlow::Error(message, parts.iterable.position));
+                return Err(ControlFlow::Error(message, node.position));
             }
         };
-        self.fuel.spend_values(items.len()).map_err(into_control_flow(parts.iterable.position))?;
+        self.fuel.spend_values(items.len()).map_err(into_control_flow(node.position))?;
+        Ok(items)
+    }
+
+    pub(super) fn run_for(&mut self, parts: &'r ForLoop) -> EvalResult<'r> {
+        let items = match &parts.iterable {
+            Iterable::Range(range) => self.numbers_in(range)?,
+            Iterable::Value(node) => self.items_of(node)?,
+        };
         for (index, item) in items.into_iter().enumerate() {
             self.set_slot(parts.item, item);
             if let Some(counter) = parts.counter {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use rhai::{
     AST, ASTFlags, ASTNode, Engine, Expr, FnCallExpr, FnPtr, ImmutableString, OptimizationLevel,
-    ParseErrorType, Position, Stmt,
+    ParseErrorType, Position, Stmt, Token,
 };
 
 use super::ScriptCompileError;
@@ -82,6 +82,31 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
             _ => compile_error,
         }
     })
+}
+
+/// The tokens of a valid text with their positions.
+pub(super) fn tokens(text: &str) -> Vec<(Token, Position)> {
+    let texts = [text];
+    let (tokens, control) = ENGINE.lex(&texts);
+    let (mut all, mut depth, mut interpolations) = (Vec::new(), 0_usize, Vec::new());
+    for (token, position) in tokens {
+        match token {
+            // The tokenizer reads code after `${`, and must be told where the text continues.
+            Token::InterpolatedString(_) => interpolations.push(depth),
+            Token::LeftBrace | Token::MapStart => depth += 1,
+            Token::RightBrace => {
+                depth = depth.saturating_sub(1);
+                if interpolations.last() == Some(&depth) {
+                    interpolations.pop();
+                    control.borrow_mut().is_within_text = true;
+                }
+            }
+            Token::EOF => break,
+            _ => {}
+        }
+        all.push((token, position));
+    }
+    all
 }
 
 /// Runs `work` and turns a panic into an error.

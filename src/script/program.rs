@@ -92,6 +92,11 @@ pub(super) enum Code {
     Let(usize, Box<CodeNode>),
     Assign(AssignTarget, Option<OperatorFn>, Box<CodeNode>),
     If(Box<CodeNode>, Box<CodeNode>, Box<CodeNode>),
+    Switch(Box<Switch>),
+    /// `x in 1..5`
+    InRange(Box<CodeNode>, Box<Range>),
+    /// `x[1..5]`
+    Slice(Box<CodeNode>, Box<Range>),
     /// Without a condition, it is a `loop`.
     While(Option<Box<CodeNode>>, Box<CodeNode>),
     For(Box<ForLoop>),
@@ -134,12 +139,48 @@ pub(super) struct Closure {
     pub(super) body: CodeNode,
 }
 
+/// `from..to`, or `from..=to`.
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) from: CodeNode,
+    pub(super) to: CodeNode,
+    pub(super) is_inclusive: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Switch {
+    pub(super) value: CodeNode,
+    pub(super) arms: Vec<SwitchArm>,
+}
+
+#[derive(Debug)]
+pub(super) struct SwitchArm {
+    /// None for `_`.
+    pub(super) cases: Vec<SwitchCase>,
+    pub(super) guard: Option<CodeNode>,
+    pub(super) body: CodeNode,
+}
+
+#[derive(Debug)]
+pub(super) enum SwitchCase {
+    /// A literal.
+    Value(CodeNode),
+    Range(Range),
+}
+
 #[derive(Debug)]
 pub(super) struct ForLoop {
     pub(super) item: usize,
     pub(super) counter: Option<usize>,
-    pub(super) iterable: CodeNode,
+    pub(super) iterable: Iterable,
     pub(super) body: CodeNode,
+}
+
+/// What a loop iterates over.
+#[derive(Debug)]
+pub(super) enum Iterable {
+    Value(CodeNode),
+    Range(Range),
 }
 
 /// The main program, or a function of the script. The parameters, or the script's `input`, are the first slots.

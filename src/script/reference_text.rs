@@ -30,7 +30,13 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "for x in [1, 2] { audit(#{ n: x }); }",
-        "iterates over the elements of an array, or the sorted keys of an object; in `for (x, i) in …`, `i` counts from 0",
+        "iterates over the elements of an array, the sorted keys of an object, or a range of whole numbers (`1..5`, `1..=5`); in \
+         `for (x, i) in …`, `i` counts from 0",
+    ),
+    (
+        "switch input.size { \"s\" | \"m\" => 1, \"l\" if input.n > 3 => 2, _ => 3 }",
+        "takes the first arm with a case that the value equals and a condition that holds, else `_`, else null; a case is a string, a number, a \
+         boolean, `()` or a range, and the value has the type of one of them",
     ),
     ("while input.n < 3 { input.n += 1; }", "repeats while a condition is true"),
     (
@@ -43,8 +49,14 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "input.list.filter(|x| x > 1)",
-        "`|x| …` or `|x| { … }` is an argument of `all`, `some`, `filter` and `map`",
+        "`|x| …` or `|x| { … }` is an argument of a function on arrays; a second parameter is the index",
     ),
+    (
+        "let twice = |x| x * 2; twice.call(4);",
+        "a variable can hold a closure: call it, or pass it to a function such as `map`. It is no value: it cannot be stored in arrays, \
+         passed to functions of the script or returned",
+    ),
+    ("input.name[0..3]", "the characters or elements with these indices"),
     (
         "try { next(input) } catch (e) { throw e; }",
         "catches errors of effects, errors that the script throws, and runtime errors (`kind` is then `script_error`); `e` has \
@@ -58,6 +70,91 @@ pub const STATEMENTS: &[(&str, &str)] = &[
         "return input;",
         "returns from the script, function or closure; without it, the value of the last statement is returned",
     ),
+];
+
+/// A script with another result than in Rhai.
+#[derive(Debug)]
+pub struct RhaiDifference {
+    /// The script.
+    pub script: &'static str,
+    /// Its result in Rhai, as JSON; `error` if it fails.
+    pub in_rhai: &'static str,
+    /// Its result here.
+    pub here: &'static str,
+    /// The rule.
+    pub rule: &'static str,
+}
+
+impl RhaiDifference {
+    const fn new(
+        script: &'static str,
+        in_rhai: &'static str,
+        here: &'static str,
+        rule: &'static str,
+    ) -> Self {
+        Self { script, in_rhai, here, rule }
+    }
+}
+
+/// What differs from Rhai and is not refused when the rules are loaded.
+pub const DIFFERENCES: &[RhaiDifference] = &[
+    RhaiDifference::new("7 / 2", "3", "3.5", "numbers are exact decimals, not integers and floats"),
+    RhaiDifference::new(
+        "switch 1.0 { 1 => \"one\", _ => \"other\" }",
+        "\"other\"",
+        "\"one\"",
+        "1 and 1.0 are the same number",
+    ),
+    RhaiDifference::new(
+        "9223372036854775807 + 1",
+        "error",
+        "9223372036854775808",
+        "a result of up to 34 digits does not overflow",
+    ),
+    RhaiDifference::new("1 == \"1\"", "false", "error", "comparing values of different types is an error"),
+    RhaiDifference::new(
+        "switch 1 { \"a\" => 1, _ => 2 }",
+        "2",
+        "error",
+        "the value of `switch` has the type of one of its cases",
+    ),
+    RhaiDifference::new("\"a\" + 1", "\"a1\"", "error", "`+` joins two strings, and adds two numbers"),
+    RhaiDifference::new("let o = #{}; o.a", "null", "error", "a missing key is absent: write `o.a ?? ()`"),
+    RhaiDifference::new("[1].find(|x| x > 1)", "null", "error", "`find` without a hit is absent"),
+    RhaiDifference::new("[].pop()", "null", "error", "`pop` needs an element"),
+    RhaiDifference::new(
+        "let s = \" a \"; let t = s.trim(); s",
+        "\"a\"",
+        "\" a \"",
+        "`trim` and `replace` return a new string. As a statement of its own, `s.trim();` is refused: write `s = s.trim();`",
+    ),
+    RhaiDifference::new(
+        "let a = [2, 1]; let b = a.sort(); a",
+        "[1, 2]",
+        "[2, 1]",
+        "`sort` and `reverse` return a new array. As a statement of its own, `a.sort();` is refused: write `a = a.sort();`",
+    ),
+    RhaiDifference::new(
+        "let o = #{ a: 1 }; o.remove(\"a\")",
+        "1",
+        "true",
+        "`remove` returns whether the key existed",
+    ),
+    RhaiDifference::new("try { 1 } catch { 2 }", "null", "1", "`try` has the value of its block"),
+    RhaiDifference::new("type_of(1)", "\"i64\"", "\"number\"", "`type_of` returns the JSON type"),
+    RhaiDifference::new(
+        "`${[1, 2]} ${()}`",
+        "\"[1, 2] \"",
+        "\"[1,2] null\"",
+        "`${…}` writes arrays, objects and null as JSON",
+    ),
+    RhaiDifference::new(
+        "[1, 2, 3][0..2]",
+        "error",
+        "[1, 2]",
+        "a range of indices selects elements of an array, too",
+    ),
+    RhaiDifference::new("1.5 in 1..5", "error", "true", "a range contains numbers with a fraction, too"),
 ];
 
 /// Reference text on numbers, in expressions and scripts alike.

@@ -3,6 +3,7 @@
 use regex::Regex;
 use rhai::{Expr, FnCallExpr, Position};
 
+use super::switches::is_range;
 use super::{CompileResult, Compiler, quote_all};
 use crate::diagnostic::closest_match;
 use crate::regex_compiler;
@@ -55,6 +56,9 @@ impl Compiler<'_> {
                 position,
                 format!("`{name}` is called with a namespace or with `!`, which is not supported"),
             ));
+        }
+        if is_range(call).is_some() {
+            return Err(self.range_error(position));
         }
         if receiver.is_none() {
             match (name, call.args.as_slice()) {
@@ -219,6 +223,10 @@ impl Compiler<'_> {
         container: &Expr,
         position: Position,
     ) -> CompileResult<CodeNode> {
+        if let Some(range) = self.compile_range(container)? {
+            let wanted = self.compile_expression(wanted)?;
+            return Ok(Self::new_node(position, Code::InRange(Box::new(wanted), Box::new(range))));
+        }
         self.record_key_lookup(container, wanted);
         if let Some(code) = self.compile_in_data(wanted, container)? {
             return Ok(Self::new_node(position, code));
@@ -304,7 +312,7 @@ impl Compiler<'_> {
                     find_function(meant).map_or_else(|| format!("{meant}(…)"), ScriptFunction::signature);
                 format!("did you mean `{signature}`?")
             }
-            None => format!("available functions: {}", quote_all(&known)),
+            None => "the available functions are listed in docs/reference.md".to_owned(),
         };
         self.error(position, format!("unknown function `{name}`")).with_help(help)
     }

@@ -73,10 +73,14 @@ impl Compiler<'_> {
                     Self::new_node(*position, Code::Property(Box::new(node), (*key).to_owned()))
                 }
                 ChainLink::Index(index, position) => {
-                    let is_fact = self.is_fact(base, links.get(..number).unwrap_or_default());
-                    let operands = Box::new([node, self.compile_expression(index)?]);
-                    let code = if is_fact { Code::FactEntry(operands) } else { Code::Index(operands) };
-                    Self::new_node(*position, code)
+                    if let Some(range) = self.compile_range(index)? {
+                        Self::new_node(*position, Code::Slice(Box::new(node), Box::new(range)))
+                    } else {
+                        let is_fact = self.is_fact(base, links.get(..number).unwrap_or_default());
+                        let operands = Box::new([node, self.compile_expression(index)?]);
+                        let code = if is_fact { Code::FactEntry(operands) } else { Code::Index(operands) };
+                        Self::new_node(*position, code)
+                    }
                 }
                 ChainLink::Method(call, position) => {
                     match find_function(&call.name).map(|function| (function, function.implementation)) {

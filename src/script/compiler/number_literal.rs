@@ -25,11 +25,20 @@ impl Compiler<'_> {
                 self.error(position, "this number cannot be read exactly")
                     .with_help("write decimal digits, with the sign directly before them".to_owned())
             })?;
-        Ok(match ExactNumber::from_json(&number) {
-            // A number that prints as its source text needs no text of its own.
-            Some(value) if value.to_string() == *number.text() => Code::Number(value),
-            _ => Code::Literal(Value::Number(number)),
-        })
+        Ok(number_code(number))
+    }
+
+    /// The exact number at an offset of the text. Returns `None` if there is none.
+    pub(super) fn number_at(&self, offset: usize) -> Option<Code> {
+        read_number(self.text, offset).map(number_code)
+    }
+}
+
+fn number_code(number: JsonNumber) -> Code {
+    match ExactNumber::from_json(&number) {
+        // A number that prints as its source text needs no text of its own.
+        Some(value) if value.to_string() == *number.text() => Code::Number(value),
+        _ => Code::Literal(Value::Number(number)),
     }
 }
 

@@ -4,7 +4,14 @@ use rhai::{ASTFlags, Expr, Position, Stmt};
 
 use super::{CompileResult, Compiler};
 use crate::script::operators::find_operator;
-use crate::script::program::{Code, CodeNode, ForLoop};
+use crate::script::program::{Code, CodeNode, ForLoop, Iterable};
+
+/// Whether the value of a block's last statement is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BlockValue {
+    Used,
+    Dropped,
+}
 
 impl Compiler<'_> {
     /// Compiles statements in a scope of their own. An expression must be a single value.
@@ -13,15 +20,31 @@ impl Compiler<'_> {
         statements: &[Stmt],
         position: Position,
     ) -> CompileResult<CodeNode> {
+        self.compile_block_for(statements, position, BlockValue::Used)
+    }
+
+    /// Compiles statements whose last value is used or dropped.
+    fn compile_block_for(
+        &mut self,
+        statements: &[Stmt],
+        position: Position,
+        value: BlockValue,
+    ) -> CompileResult<CodeNode> {
         let scope = self.scope.len();
         let mut nodes = Vec::with_capacity(statements.len());
-        for statement in statements {
+        for (number, statement) in statements.iter().enumerate() {
             if !self.has_statements()
                 && (nodes.len() == 1 || !matches!(statement, Stmt::Expr(_) | Stmt::FnCall(..)))
             {
                 return Err(self.statements_error(statement.position()));
             }
-            nodes.push(self.compile_statement(statement)?);
+            let is_last = number + 1 == statements.len();
+            let value = if is_last { value } else { BlockValue::Dropped };
+            let node = self.compile_statement(statement, value)?;
+            if value == BlockValue::Dropped {
+                self.check_dropped_value(statement, &node)?;
+            }
+            nodes.push(node);
         }
         self.scope.truncate(scope);
         match nodes.pop() {
@@ -34,7 +57,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn compile_statement(&mut self, statement: &Stmt) -> CompileResult<CodeNode> {
+    fn compile_statement(&mut self, statement: &Stmt, value: BlockValue) -> CompileResult<CodeNode> {
         let position = statement.position();
         let code = match statement {
             Stmt::Expr(expression) => return self.compile_expression(expression),
@@ -42,7 +65,7 @@ impl Compiler<'_> {
                 return self.compile_expression(&Expr::FnCall(call.clone(), *position));
             }
             Stmt::Noop(_) => Code::Null,
-            Stmt::Block(block) => return self.compile_block(block.statements(), position),
+            Stmt::Block(block) => return self.compile_block_for(block.statements(), position, value),
             Stmt::Var(parts, flags, _) => {
                 if let Some(code) = self.compile_closure_variable(&parts.0.name, &parts.1, parts.0.pos)? {
                     return Ok(Self::new_node(position, code));
@@ -56,8 +79,8 @@ impl Compiler<'_> {
             Stmt::Assignment(parts) => return self.compile_assignment(parts.as_ref()),
             Stmt::If(flow, _) => {
                 let condition = self.compile_expression(&flow.expr)?;
-                let then = self.compile_block(flow.body.statements(), position)?;
-                let otherwise = self.compile_block(flow.branch.statements(), position)?;
+                let then = self.compile_block_for(flow.body.statements(), position, value)?;
+                let otherwise = self.compile_block_for(flow.branch.statements(), position, value)?;
                 Code::If(Box::new(condition), Box::new(then), Box::new(otherwise))
             }
             Stmt::While(flow, _) => {
@@ -65,23 +88,33 @@ impl Compiler<'_> {
                     Expr::Unit(_) => None,
                     condition => Some(Box::new(self.compile_expression(condition)?)),
                 };
-                Code::While(condition, Box::new(self.compile_block(flow.body.statements(), position)?))
+                Code::While(
+                    condition,
+                    Box::new(self.compile_block_for(
+                        flow.body.statements(),
+                        position,
+                        BlockValue::Dropped,
+                    )?),
+                )
             }
             Stmt::For(parts, _) => {
                 let (item, counter, flow) = parts.as_ref();
-                let iterable = self.compile_expression(&flow.expr)?;
+                let iterable = match self.compile_range(&flow.expr)? {
+                    Some(range) => Iterable::Range(range),
+                    None => Iterable::Value(self.compile_expression(&flow.expr)?),
+                };
                 let scope = self.scope.len();
                 let item = self.declare(&item.name, item.pos, false)?;
                 let counter = match counter {
                     Some(counter) => Some(self.declare(&counter.name, counter.pos, false)?),
                     None => None,
                 };
-                let body = self.compile_block(flow.body.statements(), position)?;
+                let body = self.compile_block_for(flow.body.statements(), position, BlockValue::Dropped)?;
                 self.scope.truncate(scope);
                 Code::For(Box::new(ForLoop { item, counter, iterable, body }))
             }
             Stmt::TryCatch(flow, _) => {
-                let attempt = self.compile_block(flow.body.statements(), position)?;
+                let attempt = self.compile_block_for(flow.body.statements(), position, value)?;
                 let scope = self.scope.len();
                 let error = match &flow.expr {
                     Expr::Variable(variable, _, position) => {
@@ -89,7 +122,7 @@ impl Compiler<'_> {
                     }
                     _ => None,
                 };
-                let handler = self.compile_block(flow.branch.statements(), position)?;
+                let handler = self.compile_block_for(flow.branch.statements(), position, value)?;
                 self.scope.truncate(scope);
                 Code::Try(Box::new(attempt), error, Box::new(handler))
             }
@@ -101,9 +134,7 @@ impl Compiler<'_> {
                 Code::Break(Box::new(self.compile_optional(value.as_deref(), position)?))
             }
             Stmt::BreakLoop(..) => Code::Continue,
-            Stmt::Switch(..) => {
-                return Err(self.unsupported_statement(position, "`switch`", "write `if … else if …`"));
-            }
+            Stmt::Switch(parts, _) => self.compile_switch(parts, position)?,
             Stmt::Do(..) => {
                 return Err(self.unsupported_statement(
                     position,
