@@ -337,3 +337,24 @@ fn definitions_that_use_each_other_often_load_within_bounds() {
     let built = policy::build_texts([("rules.yaml", format!("groups:\n{many}policies: []\n"))]);
     assert!(messages(&built)[0].contains("at most 1000 groups"));
 }
+
+/// The script of a policy is a part of what the policy means, and so are the definitions that it reaches.
+#[test]
+fn the_digest_of_a_policy_covers_its_script_and_what_it_reaches() {
+    let rules = |limit: u32, percent: u32, other: u32, script: &str| {
+        format!(
+            "data: {{ limit: {limit}, other: {other} }}\nfunctions: \"fn fee(x) {{ x * {percent} }}\"\nlet: {{ top: data.limit }}\n\
+             policies: [{{ id: p, match: pay, deny: {{ script: \"{script}\" }} }}]\n"
+        )
+    };
+    let digest = |text: String| {
+        let policies = load_text(&text).unwrap();
+        policies.policies()[0].behaviour_digest
+    };
+    let script = "fee(input.amount) > top";
+    let base = digest(rules(1, 2, 3, script));
+    assert_eq!(base, digest(rules(1, 2, 4, script)));
+    assert_ne!(base, digest(rules(5, 2, 3, script)));
+    assert_ne!(base, digest(rules(1, 5, 3, script)));
+    assert_ne!(base, digest(rules(1, 2, 3, "fee(input.amount) >= top")));
+}

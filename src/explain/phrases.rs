@@ -243,12 +243,15 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
         ("transform", _) => "changes nothing",
         ("validate", Verdict::Pass) => "finds the arguments valid",
         ("validate", _) => return because("finds the arguments invalid"),
-        ("deny", _) => "denies",
+        ("deny", Verdict::Pass) => return because("does not deny"),
+        ("deny", _) => return because("denies"),
         ("require", Verdict::Pass) => "finds the values that it requires",
         ("require", _) => return because("denies"),
-        ("halt", _) => "halts the run",
+        ("halt", Verdict::Pass) => return because("does not halt the run"),
+        ("halt", _) => return because("halts the run"),
+        ("approval", Verdict::Pass) if step.problem.is_some() => return because("requires no approval"),
         ("approval", Verdict::Pass) => "is approved",
-        ("approval", _) => "requires approval",
+        ("approval", _) => return because("requires approval"),
         ("allow", _) => "permits",
         ("respond", _) if ended.is_some_and(|ended| ended.outcome != OutcomeKind::Answered) => {
             "permits, and would have answered"

@@ -9,6 +9,7 @@ use super::redacted_call::RedactedCall;
 use crate::call::{CallView, Reason, reason_code};
 use crate::middleware::{PolicyKind, describe_missing};
 use crate::policy::Policy;
+use crate::script::{ScriptFinding, ScriptRefusal};
 use crate::template::Template;
 
 impl GateResult {
@@ -22,7 +23,7 @@ impl GateResult {
         let redacted = RedactedCall::new(subject, view);
         let (code, policy, message) = match cause {
             DecisionCause::Failure(reason) => {
-                (reason.code.as_str(), reason.policy.clone(), reason.message.clone())
+                (reason.code.clone(), reason.policy.clone(), reason.message.clone())
             }
             DecisionCause::Unmatched => {
                 let message = match self.effect {
@@ -31,7 +32,7 @@ impl GateResult {
                     }
                     _ => format!("no policy permits `{}`", subject.call.tool),
                 };
-                (reason_code::UNMATCHED, None, message)
+                (reason_code::UNMATCHED.to_owned(), None, message)
             }
             DecisionCause::UsedUp(reference) => {
                 let mut reason = limit_requests::refusal(
@@ -52,17 +53,17 @@ impl GateResult {
                     }
                     (template, _) => policy_message(policy, template.as_ref(), redacted.view(view)),
                 };
-                (require.refusal.code.as_str(), Some(policy.id.clone()), message)
+                (require.refusal.code.clone(), Some(policy.id.clone()), message)
             }
             DecisionCause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;
                 let (code, message) = match why {
                     Some(why) => (
-                        reason_code::UNDECIDED,
+                        reason_code::UNDECIDED.to_owned(),
                         format!("`{}` is undecided for this call, so it applies: {why}", policy.id),
                     ),
                     None if self.effect == Effect::Suspend => (
-                        reason_code::APPROVAL_REQUIRED,
+                        reason_code::APPROVAL_REQUIRED.to_owned(),
                         question(subject, &self.approvals, redacted.view(view)),
                     ),
                     None => refusal(policy, redacted.view(view)),
@@ -70,24 +71,38 @@ impl GateResult {
                 (code, Some(policy.id.clone()), message)
             }
         };
-        Some(Reason { policy, code: code.to_owned(), message: redacted.text(&message) })
+        Some(Reason { policy, code, message: redacted.text(&message) })
     }
 }
 
 /// The code and message of a policy that denies or halts.
-fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
+fn refusal(policy: &Policy, view: CallView<'_>) -> (String, String) {
     let (code, template) = match &policy.kind {
         PolicyKind::Deny(deny) => (deny.refusal.code.as_str(), deny.refusal.message.as_ref()),
         PolicyKind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
         _ => (reason_code::DENIED, None),
     };
-    (code, policy_message(policy, template, view))
+    let found = script_refusal(policy, &view);
+    let message = found.message.unwrap_or_else(|| policy_message(policy, template, view));
+    (found.code.unwrap_or_else(|| code.to_owned()), message)
+}
+
+/// What the script of a policy says of a call. It runs once more, for the call as it may be shown: a text that it computes from a redacted
+/// value must not show it in another form.
+fn script_refusal(policy: &Policy, view: &CallView<'_>) -> ScriptRefusal {
+    match policy.kind.script().map(|script| script.evaluate(view)) {
+        Some(ScriptFinding::Match(refusal)) => refusal,
+        Some(ScriptFinding::NoMatch | ScriptFinding::Undecided(_)) | None => ScriptRefusal::default(),
+    }
 }
 
 /// The message of the approval request: those of all policies that require one.
 pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
     let questions = approvals.iter().filter_map(|reference| {
         let policy = subject.policy(*reference)?;
+        if let Some(message) = script_refusal(policy, &view).message {
+            return Some(message);
+        }
         match &policy.kind {
             PolicyKind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
                 Some(format!(

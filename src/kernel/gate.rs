@@ -13,6 +13,7 @@ use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::{Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing};
 use crate::policy::{Mode, Unmatched};
+use crate::script::ScriptFinding;
 
 /// The result of gate.
 pub(super) struct GateResult {
@@ -152,6 +153,22 @@ impl GateResult {
             Application::Yes => None,
             Application::Undecided(_, why) => Some(why.to_owned()),
         };
+        let finding = policy.kind.script().filter(|_| why.is_none()).map(|script| script.evaluate(view));
+        let problem = match &finding {
+            Some(ScriptFinding::NoMatch) => {
+                let problem = Some("its script returns no match".to_owned());
+                return Some(AppliedPolicy {
+                    verdict: Verdict::Pass,
+                    permits: false,
+                    undecided: false,
+                    problem,
+                });
+            }
+            Some(ScriptFinding::Undecided(why)) => Some(why.clone()),
+            Some(ScriptFinding::Match(_)) | None => None,
+        };
+        let is_matched = *truth == Truth::Yes && problem.is_none();
+        let why = why.or_else(|| problem.clone());
         let undecided = why.is_some();
         if let Some(limit) = policy.kind.as_limit() {
             return Some(self.apply_limit(by, limit, view, held, undecided));
@@ -197,8 +214,8 @@ impl GateResult {
         }
         // An `approval` whose condition is undecided stops the call, but permits nothing: it does not lift
         // `unmatched`.
-        let lifts = !matches!(verdict, Verdict::Deny | Verdict::Halt) && *truth == Truth::Yes;
-        Some(AppliedPolicy { verdict, permits: is_enforced && lifts, undecided, problem: None })
+        let lifts = !matches!(verdict, Verdict::Deny | Verdict::Halt) && is_matched;
+        Some(AppliedPolicy { verdict, permits: is_enforced && lifts, undecided, problem })
     }
 
     /// Denies a call that lacks values which a policy requires, or for which that is unknown. Returns `None` if it has them.

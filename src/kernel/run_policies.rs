@@ -142,8 +142,10 @@ pub(crate) fn is_never_called(policies: &CompiledPolicies, server: &str, tool: &
         let enforced = policies.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.matches_tool(server, tool))
     };
-    let denied =
-        |policy: &Policy| matches!(policy.kind, PolicyKind::Deny(_)) && policy.matcher.condition.is_none();
+    let denied = |policy: &Policy| {
+        matches!(&policy.kind, PolicyKind::Deny(deny) if deny.script.is_none())
+            && policy.matcher.condition.is_none()
+    };
     let permits = |policy: &Policy| {
         matches!(policy.kind, PolicyKind::Allow(_) | PolicyKind::Approval(_) | PolicyKind::Respond(_))
     };

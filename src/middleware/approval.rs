@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::policy_script::{self, SCRIPT};
 use super::validate::read_schema;
 use super::{KindDefinition, PolicyKind};
 use crate::approval::ApproverEntry;
@@ -10,6 +11,7 @@ use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_PATH,
 use crate::path::{Path, PathStep};
 use crate::principal::PrincipalComparison;
 use crate::rules_schema::{CONSTANT, FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::script::PolicyScript;
 use crate::source::YamlNode;
 use crate::template::Template;
 
@@ -85,6 +87,7 @@ static RECORD: RecordShape = RecordShape {
             "How the approvals of one round are requested. Default: `all`.",
         ),
         FieldShape::optional("card", Shape::Record(&CARD), "The texts of the card that approvers see."),
+        SCRIPT,
     ],
 };
 
@@ -172,6 +175,8 @@ pub struct Approval {
     pub one_at_a_time: bool,
     /// The texts of the card.
     pub card: CardTemplates,
+    /// Decides whether it applies.
+    pub script: Option<Box<PolicyScript>>,
 }
 
 /// The arguments that the approver may change.
@@ -275,6 +280,7 @@ impl Approval {
         let card = node.get("card").map(|node| CardTemplates::read(node, reader)).unwrap_or_default();
         let remember = node.get("remember").and_then(|node| GrantSettings::read(node, reader));
         let approvers = read_approvers(node, reader);
+        let script = policy_script::read(node, reader);
         let quorum = node.get("quorum").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
         let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
         let needs_approver_name = match (approvers.is_empty(), quorum) {
@@ -308,6 +314,7 @@ impl Approval {
             remember,
             one_at_a_time: node.get("present").and_then(YamlNode::as_str) == Some("first"),
             card,
+            script: script?,
         })
     }
 }

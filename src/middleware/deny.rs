@@ -1,9 +1,11 @@
 //! `deny`: refuses a call.
 
+use super::policy_script::{self, SCRIPT};
 use super::refusal::{Refusal, RefusalCode};
 use super::{KindDefinition, PolicyKind};
 use crate::call::reason_code;
 use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::script::PolicyScript;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "deny",
@@ -13,7 +15,11 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: true,
     applies_to_run: false,
-    read: |node, reader| Some(PolicyKind::Deny(Deny { refusal: Refusal::read(node, reader, &CODE)? })),
+    read: |node, reader| {
+        let refusal = Refusal::read(node, reader, &CODE);
+        let script = policy_script::read(node, reader)?;
+        Some(PolicyKind::Deny(Deny { refusal: refusal?, script }))
+    },
 };
 
 static RECORD: RecordShape = RecordShape {
@@ -30,6 +36,7 @@ static RECORD: RecordShape = RecordShape {
             Shape::String("a reason code"),
             "Your own reason code, for programs. Default: `denied`.",
         ),
+        SCRIPT,
     ],
 };
 
@@ -40,4 +47,6 @@ const CODE: RefusalCode = RefusalCode { default: reason_code::DENIED, example: "
 pub struct Deny {
     /// The message and the reason code.
     pub refusal: Refusal,
+    /// Decides whether it applies.
+    pub script: Option<Box<PolicyScript>>,
 }

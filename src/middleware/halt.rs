@@ -1,7 +1,9 @@
 //! `halt`: stops the run. Refuses the call and every later call of the session.
 
+use super::policy_script::{self, SCRIPT};
 use super::{KindDefinition, PolicyKind};
 use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::script::PolicyScript;
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -17,18 +19,22 @@ pub(super) static KIND: KindDefinition = KindDefinition {
             Some(message) => Some(reader.read_template(message, &[])?),
             None => None,
         };
-        Some(PolicyKind::Halt(Halt { message }))
+        let script = policy_script::read(node, reader)?;
+        Some(PolicyKind::Halt(Halt { message, script }))
     },
 };
 
 static RECORD: RecordShape = RecordShape {
     name: "halt",
     doc: "The message of the halt.",
-    fields: &[FieldShape::optional(
-        "message",
-        Shape::String("a template"),
-        "The message to the agent. Default: the policy's `description`.",
-    )],
+    fields: &[
+        FieldShape::optional(
+            "message",
+            Shape::String("a template"),
+            "The message to the agent. Default: the policy's `description`.",
+        ),
+        SCRIPT,
+    ],
 };
 
 /// Settings of a `halt` policy.
@@ -36,4 +42,6 @@ static RECORD: RecordShape = RecordShape {
 pub struct Halt {
     /// The message to the agent.
     pub message: Option<Template>,
+    /// Decides whether it applies.
+    pub script: Option<Box<PolicyScript>>,
 }

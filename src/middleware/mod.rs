@@ -16,6 +16,7 @@ mod key_values;
 mod label;
 mod limit;
 mod model;
+mod policy_script;
 mod rate_limit;
 mod recover;
 mod refusal;

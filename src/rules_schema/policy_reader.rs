@@ -21,7 +21,7 @@ use crate::durations;
 use crate::path::{ArgumentNames, Path};
 use crate::principal::PrincipalComparison;
 use crate::regex_compiler;
-use crate::script::{DefinitionName, Expression, Names};
+use crate::script::{DefinitionName, Expression, Names, PolicyScript};
 use crate::source::{self, YamlNode};
 use crate::template::Template;
 
@@ -128,6 +128,27 @@ impl<'a> PolicyReader<'a> {
                 let code = if error.is_unknown_name { &UNKNOWN_NAME } else { &INVALID_SCRIPT };
                 let ScriptProblem { range, message, help } =
                     ScriptProblem::from_error(text, error, "expression", example);
+                self.report_in(code, node, range, message, Some(help));
+                None
+            }
+        }
+    }
+
+    /// Reads the script of a policy.
+    pub fn read_policy_script(&mut self, node: &YamlNode) -> Option<PolicyScript> {
+        let text = node.as_str()?;
+        let example = "write for example `input.amount > 100`, or `#{ code: \"too_large\" }`";
+        match PolicyScript::compile(text, &self.names) {
+            Ok(script) => {
+                self.arguments.merge(&script.argument_names());
+                self.definitions.extend(script.definitions().iter().cloned());
+                let is_valid = self.check_reads(node, script.roots_read(), script.context_reads());
+                is_valid.then_some(script)
+            }
+            Err(error) => {
+                let code = if error.is_unknown_name { &UNKNOWN_NAME } else { &INVALID_SCRIPT };
+                let ScriptProblem { range, message, help } =
+                    ScriptProblem::from_error(text, error, "script", example);
                 self.report_in(code, node, range, message, Some(help));
                 None
             }

@@ -9,7 +9,7 @@ use super::ScriptCompileError;
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
 use super::dependencies::ProgramDependencies;
-use super::fuel::{Fuel, ScriptLimits};
+use super::fuel::{Fuel, MAX_SCRIPT, ScriptLimits};
 use super::interpreter::Interpreter;
 use super::journal::{Journal, JournalError};
 use super::names::Names;
@@ -22,9 +22,6 @@ use super::value::ScriptValue;
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value};
 use crate::path::ArgumentNames;
-
-/// The maximum length of a script, in bytes.
-pub const MAX_SCRIPT: usize = 64 << 10;
 
 /// The limits of a script: steps count over all replays of a call, everything else over one replay.
 pub static SCRIPT_LIMITS: ScriptLimits = ScriptLimits {

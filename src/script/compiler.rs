@@ -120,8 +120,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Whether it is a script around an execution, which can change its `input` and request effects.
     pub(super) fn is_script(&self) -> bool {
         self.language == Language::Script
+    }
+
+    /// Whether it can read named values.
+    pub(super) fn reads_named_values(&self) -> bool {
+        matches!(self.language, Language::Expression | Language::Policy)
     }
 
     /// Whether it consists of statements.
@@ -131,7 +137,7 @@ impl<'a> Compiler<'a> {
 
     pub(super) fn language_name(&self) -> &'static str {
         match self.language {
-            Language::Script => "a script",
+            Language::Script | Language::Policy => "a script",
             Language::Functions => "a function",
             Language::Expression => "an expression",
         }

@@ -17,6 +17,15 @@ pub(super) fn error_object<'r>(
     ScriptValue::object(work, members)
 }
 
+/// The message of an error object.
+pub(super) fn error_message(error: &ScriptValue<'_>) -> Option<String> {
+    let ValueKind::Object(members) = error.kind() else { return None };
+    match members.get("message")?.kind() {
+        ValueKind::String(text) => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
 /// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
 pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
     let usage = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";

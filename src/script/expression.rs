@@ -9,13 +9,14 @@ use super::compiler::compile;
 use super::control_flow::ControlFlow;
 use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
+use super::error_object::error_message;
 use super::expression_value::{ExpressionError, ExpressionValue};
-use super::fuel::{EvalError, Fuel, ScriptLimits};
+use super::fuel::{EvalError, Fuel, MAX_SCRIPT, ScriptLimits};
 use super::interpreter::Interpreter;
 use super::named_value::{NamedBody, NamedDefinition, NamedPath, NamedValue};
 use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
-use super::program::{Code, CodeNode, Program, ReadOnlyVariable};
+use super::program::{Code, CodeNode, Program, ReadOnlyVariable, SourcePosition};
 use super::value::ScriptValue;
 use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, Root};
 use crate::json::Value;
@@ -35,11 +36,23 @@ static EXPRESSION_LIMITS: ScriptLimits = ScriptLimits {
     call_depth: 24,
 };
 
+static POLICY_SCRIPT_LIMITS: ScriptLimits = ScriptLimits {
+    subject: "the script",
+    steps: 1_000_000,
+    string_bytes: 64 << 10,
+    total_string_bytes: 16 << 20,
+    values: 100_000,
+    output_bytes: 64 << 10,
+    nesting: 160,
+    call_depth: 24,
+};
+
 /// A compiled expression, which several threads can evaluate at once.
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
     dependencies: ProgramDependencies,
+    limits: &'static ScriptLimits,
 }
 
 impl Expression {
@@ -65,7 +78,25 @@ impl Expression {
     pub fn compile_with(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
         let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
         let compiled = compile(text, &ast, Language::Expression, names)?;
-        Ok(Self { program: compiled.program, dependencies: compiled.dependencies })
+        Ok(Self {
+            program: compiled.program,
+            dependencies: compiled.dependencies,
+            limits: &EXPRESSION_LIMITS,
+        })
+    }
+
+    /// Compiles the script of a policy, which is an expression of several statements.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub(super) fn compile_script(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
+        let ast = parse(text, Language::Policy, MAX_SCRIPT)?;
+        let compiled = compile(text, &ast, Language::Policy, names)?;
+        Ok(Self {
+            program: compiled.program,
+            dependencies: compiled.dependencies,
+            limits: &POLICY_SCRIPT_LIMITS,
+        })
     }
 
     /// The definitions of a bundle that a text names, as far as it is valid: they may be unknown.
@@ -197,17 +228,31 @@ impl Expression {
     }
 
     fn run<'r>(&'r self, view: &CallView<'r>) -> Result<(ScriptValue<'r>, Fuel), EvalError> {
+        self.run_located(view).map_err(|(error, _)| error)
+    }
+
+    /// Evaluates the program for a call. An error has its position in the text.
+    pub(super) fn run_located<'r>(
+        &'r self,
+        view: &CallView<'r>,
+    ) -> Result<(ScriptValue<'r>, Fuel), (EvalError, Option<SourcePosition>)> {
         if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
-            return Err("the input is not a JSON object".into());
+            return Err(("the input is not a JSON object".into(), None));
         }
-        self.dependencies.check_decided(view.session)?;
-        let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(&EXPRESSION_LIMITS));
+        self.dependencies.check_decided(view.session).map_err(|why| (why.into(), None))?;
+        let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(self.limits));
         match evaluation.run(Vec::new()) {
             Ok(value) => Ok((value, evaluation.fuel)),
-            Err(ControlFlow::Absent(message, _)) => Err(EvalError::Absent(message)),
-            Err(ControlFlow::Error(message, _)) => Err(EvalError::Error(message)),
-            Err(ControlFlow::LimitExceeded(message, _)) => Err(EvalError::LimitExceeded(message)),
-            Err(_) => Err("the expression returns no value".into()),
+            Err(ControlFlow::Absent(message, spot)) => Err((EvalError::Absent(message), Some(spot))),
+            Err(ControlFlow::Error(message, spot)) => Err((EvalError::Error(message), Some(spot))),
+            Err(ControlFlow::LimitExceeded(message, spot)) => {
+                Err((EvalError::LimitExceeded(message), Some(spot)))
+            }
+            Err(ControlFlow::Exception(error, spot)) => {
+                let message = error_message(&error).unwrap_or_default();
+                Err((format!("an error is thrown: {message}").into(), Some(spot)))
+            }
+            Err(_) => Err(("the expression returns no value".into(), None)),
         }
     }
 }

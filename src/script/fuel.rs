@@ -4,6 +4,9 @@ use std::cell::Cell;
 
 use crate::work_limit;
 
+/// The maximum length of a script, in bytes.
+pub const MAX_SCRIPT: usize = 64 << 10;
+
 /// The limits of one evaluation.
 #[derive(Debug)]
 pub struct ScriptLimits {

@@ -40,6 +40,8 @@ pub(super) enum Language {
     Script,
     /// Functions without effects.
     Functions,
+    /// Statements that decide for a policy, without effects.
+    Policy,
 }
 
 /// Parses a text.
@@ -56,14 +58,14 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
     if text.len() > most {
         let message = match language {
             Language::Expression => format!("the expression is longer than {most} bytes"),
-            Language::Script => format!("the script is longer than {most} bytes"),
+            Language::Script | Language::Policy => format!("the script is longer than {most} bytes"),
             Language::Functions => format!("the functions are longer than {most} bytes"),
         };
         return Err(at(message, Position::NONE));
     }
     let parsed = catch_panic(|| match language {
         Language::Expression => ENGINE.compile_expression(text),
-        Language::Script | Language::Functions => ENGINE.compile(text),
+        Language::Script | Language::Functions | Language::Policy => ENGINE.compile(text),
     });
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
         let compile_error = at(lowercase_first(error.err_type().to_string()), error.position());

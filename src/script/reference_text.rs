@@ -60,7 +60,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     (
         "try { next(input) } catch (e) { throw e; }",
         "catches errors of effects, errors that the script throws, and runtime errors (`kind` is then `script_error`); `e` has \
-         `message` and `kind`. Exceeded limits are not caught",
+         `message` and `kind`. Exceeded limits are not caught. In `functions` and in scripts of `deny`, `halt` and `approval`, only what is \
+         thrown is caught, so that nothing undecided becomes a value",
     ),
     (
         "throw \"text\";",

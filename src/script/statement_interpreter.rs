@@ -64,6 +64,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let (base, calls, depth) = (self.first_slot, self.calls, self.depth);
         let caught = match self.evaluate_node(attempt) {
             Err(ControlFlow::Exception(value, _)) => value,
+            // In a condition, nothing turns what is undecided into a value.
+            other if self.is_pure() => return other,
             Err(ControlFlow::Error(message, spot) | ControlFlow::Absent(message, spot)) => {
                 let message = ScriptValue::text(&self.fuel, &message).map_err(into_control_flow(spot))?;
                 error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.fuel)

@@ -26,6 +26,9 @@ impl Compiler<'_> {
         }
         let function = match (statement, expression.map(split_chain)) {
             (Stmt::FnCall(call, _), _) => Some((call.name.as_str(), call.args.first())),
+            (_, Some((Expr::FnCall(call, _), links))) if links.is_empty() => {
+                Some((call.name.as_str(), call.args.first()))
+            }
             (_, Some((base, links))) => match links.last() {
                 Some(ChainLink::Method(call, _)) => {
                     Some((call.name.as_str(), Some(base).filter(|_| links.len() == 1)))

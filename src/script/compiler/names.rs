@@ -24,7 +24,7 @@ impl Compiler<'_> {
                 .error(position, "`data` alone is not a value")
                 .with_help("name a constant, as in `data.limits`".to_owned()));
         }
-        if self.has_statements() {
+        if !self.reads_named_values() {
             return Ok(None);
         }
         self.record_definition(DefinitionName::Let(name.to_owned()));

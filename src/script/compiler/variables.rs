@@ -69,7 +69,7 @@ impl Compiler<'_> {
         let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.call_member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
         let own = self.scope.iter().map(|known| known.name.as_str()).chain(self.names.elements().names());
-        let named = self.names.let_names().filter(|_| self.language == Language::Expression);
+        let named = self.names.let_names().filter(|_| self.reads_named_values());
         let known: Vec<&str> = own.chain(members).chain(named).collect();
         let help = match closest_match(name, known.iter().copied()) {
             _ if name == "principal" => "write `context.principal`".to_owned(),
@@ -77,7 +77,7 @@ impl Compiler<'_> {
                 format!("the element is `{element}` here")
             }
             Some(meant) => format!("did you mean `{meant}`?"),
-            None if self.language == Language::Expression => {
+            None if self.reads_named_values() => {
                 format!("write `input.{name}` for an argument of the tool, or define `{name}` under `let:`")
             }
             None => format!("available variables: {}", quote_all(&known)),
