@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use callgate::call::{SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, AroundScript, Journal, JournalError, ReplayResult, ScriptEffect};
+use callgate::script::{
+    Answer, AroundScript, DataSet, Expression, Journal, JournalError, Names, ReplayResult, ScriptEffect,
+};
 use proptest::prelude::*;
 
 const SCRIPT: &str = r#"
@@ -435,3 +437,35 @@ const WORDS: &[&str] = &[
     "x ?? y",
     "session.facts.order",
 ];
+
+/// A named value is evaluated when the script begins, and its journal keeps it: a fact that changes meanwhile changes no replay.
+#[test]
+fn named_values_keep_the_value_that_they_had_when_the_script_began() {
+    let script = "let seen = next(#{ limit: limit }); [limit, missing ?? 0, seen, limit in data.known]";
+    let mut names = Names::default();
+    names.set_data(DataSet::new(json!({"known": [5, 6]}).as_object().unwrap().clone()));
+    for (name, text) in [("limit", "session.facts.limit * 1"), ("missing", "session.facts.other + 1")] {
+        let value = Expression::compile_with(text, &names).unwrap().into_named(name);
+        names.add_let(name, Some(value));
+    }
+    let around = AroundScript::compile_with(script, &names).unwrap();
+    let (call, mut session) = (ToolCall::new("c1", "pay", json!({})), SessionState::default());
+    session.set_fact("limit", None, json!(5));
+    let seen = around.begin(&call, None, &session).unwrap();
+    let mut journal = Journal::new(&seen);
+    let ReplayResult::Effect(effect) = around.replay(&seen, &journal) else { panic!("no effect") };
+    session.set_fact("limit", None, json!(9));
+    let stored = callgate::json::to_value(&journal).unwrap();
+    journal.push(effect, Answer::Value(Arc::new(json!("paid"))));
+    let expected = json!({"output": [5, 0, "paid", true], "from": null});
+    assert_eq!(end(&around.replay(&seen, &journal)), expected);
+
+    let (seen, mut resumed) = around.resume(&call, None, &stored).unwrap();
+    let ReplayResult::Effect(effect) = around.replay(&seen, &resumed) else { panic!("no effect") };
+    resumed.push(effect, Answer::Value(Arc::new(json!("paid"))));
+    assert_eq!(end(&around.replay(&seen, &resumed)), expected);
+
+    let mut without = stored;
+    without.as_object_mut().unwrap().remove("lets");
+    assert!(matches!(around.resume(&call, None, &without), Err(JournalError::Malformed(_))));
+}

@@ -351,7 +351,7 @@ fn rejects_invalid_scripts_with_position_and_help() {
         ("input.n; 1", 0, "this statement changes nothing", ""),
         ("for x in [1] { x }", 15, "this statement changes nothing", ""),
         ("if input.n == 1 { input.n } 2", 18, "this statement changes nothing", ""),
-        ("let s = \"\"; if true { s.to_upper(); } s", 24, "`to_upper` returns a new value", ""),
+        ("let s = \"\"; if true { s.to_upper(); } s", 22, "`to_upper` returns a new value", ""),
         ("do { 1 } while true", 0, "`do` is not supported", ""),
         ("import \"x\" as y;", 0, "`import` or `export` is not supported", ""),
         ("let x = 1; export x;", 11, "`import` or `export` is not supported", ""),

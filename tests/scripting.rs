@@ -450,3 +450,40 @@ fn ten_thousand_calls_await_next_on_two_threads() {
         }
     });
 }
+
+/// A script reads the names of its bundle.
+#[test]
+fn scripts_read_the_names_of_the_bundle() {
+    let clock = noon();
+    let text = "
+data: { pages: 3, known: [a, b, c, d, e, f, g, h, i] }
+functions: \"fn twice(x) { x * 2 }\"
+groups: { searches: [search] }
+let:
+  size: input.q + data.pages
+  user: context.user
+policies:
+  - id: wrap
+    around:
+      script: 'let out = next(#{ q: twice(size), known: \"a\" in data.known, group: is_tool(\"@searches\"), user: user ?? \"nobody\" }); out'
+";
+    let engine = rules(text).clock(clock.clone()).build();
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!({ "found": 7 })))]);
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({ "q": 1 })), &tool));
+    assert_eq!(kind_and_code(&outcome).0, "executed", "{outcome:?}");
+    assert_eq!(tool.inputs(), [json!({ "q": 8, "known": true, "group": true, "user": "nobody" })]);
+}
+
+/// What an `around` policy means includes the definitions that its script reaches.
+#[test]
+fn the_digest_of_a_wrapper_covers_the_definitions_that_it_reaches() {
+    let digest = |pages: u32, other: u32| {
+        let text = format!(
+            "data: {{ pages: {pages}, other: {other} }}\nlet: {{ size: data.pages }}\npolicies: [{{ id: p, around: {{ script: \"next(#{{ q: size }})\" }} }}]"
+        );
+        let policies = callgate::load_text(&text).unwrap();
+        policies.policies()[0].behaviour_digest
+    };
+    assert_eq!(digest(1, 2), digest(1, 3));
+    assert_ne!(digest(1, 2), digest(2, 2));
+}

@@ -2,8 +2,10 @@
 
 use super::cache_scope::{self, CacheScope};
 use super::{KindDefinition, PolicyKind};
-use crate::call::{CallView, Root};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
+use crate::call::CallView;
+use crate::diagnostic::{
+    CONFLICTING_KEYS, Code, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span, UNKNOWN_NAME,
+};
 use crate::json::{self, Value, json};
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, ScriptProblem, Shape};
 use crate::script::{self, ScriptRunError};
@@ -67,6 +69,28 @@ impl ScriptLocation {
     }
 }
 
+/// Compiles a script, and records what it reads at the node that holds or names it. A problem goes to `report`.
+fn compile(
+    text: &str,
+    node: &YamlNode,
+    reader: &mut PolicyReader<'_>,
+    report: impl FnOnce(&mut PolicyReader<'_>, &'static Code, ScriptProblem),
+) -> Option<script::AroundScript> {
+    match script::AroundScript::compile_with(text, &reader.names) {
+        Ok(script) => {
+            reader.arguments.merge(&script.argument_names());
+            reader.definitions.extend(script.definitions().iter().cloned());
+            let is_valid = reader.check_reads(node, script.roots_read(), script.context_reads());
+            is_valid.then_some(script)
+        }
+        Err(error) => {
+            let code = if error.is_unknown_name { &UNKNOWN_NAME } else { &INVALID_SCRIPT };
+            report(reader, code, ScriptProblem::from_error(text, error, "script", EXAMPLE));
+            None
+        }
+    }
+}
+
 impl Around {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let scope = CacheScope::read(node, reader);
@@ -77,44 +101,24 @@ impl Around {
                     file: reader.source_name(inline.span.source),
                     lines: reader.line_starts(inline),
                 };
-                match script::AroundScript::compile(text) {
-                    Ok(script) => {
-                        reader.roots_read.extend(script.reads_session().then_some(Root::Session));
-                        reader.context_reads.extend(script.context_reads());
-                        reader.arguments.merge(&script.argument_names());
-                        Some(Self { script, scope, location })
-                    }
-                    Err(error) => {
-                        let ScriptProblem { range, message, help } =
-                            ScriptProblem::from_error(text, error, "script", EXAMPLE);
-                        reader.report_in(&INVALID_SCRIPT, inline, range, message, Some(help));
-                        None
-                    }
-                }
+                let script = compile(text, inline, reader, |reader, code, problem| {
+                    reader.report_in(code, inline, problem.range, problem.message, Some(problem.help));
+                })?;
+                Some(Self { script, scope, location })
             }
             (None, Some(file)) => {
                 let (source, text) = reader.read_referenced_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let location = ScriptLocation { file: reader.source_name(source), lines };
-                match script::AroundScript::compile(&text) {
-                    Ok(script) => {
-                        reader.roots_read.extend(script.reads_session().then_some(Root::Session));
-                        reader.context_reads.extend(script.context_reads());
-                        reader.arguments.merge(&script.argument_names());
-                        Some(Self { script, scope, location })
-                    }
-                    Err(error) => {
-                        let ScriptProblem { range, message, help } =
-                            ScriptProblem::from_error(&text, error, "script", EXAMPLE);
-                        let span = Span { source, start: range.start, end: range.end };
-                        reader.report(
-                            Diagnostic::new(&INVALID_SCRIPT, span, message)
-                                .with_label(file.span, "the script of this policy")
-                                .with_help(help),
-                        );
-                        None
-                    }
-                }
+                let script = compile(&text, file, reader, |reader, code, problem| {
+                    let span = Span { source, start: problem.range.start, end: problem.range.end };
+                    reader.report(
+                        Diagnostic::new(code, span, problem.message)
+                            .with_label(file.span, "the script of this policy")
+                            .with_help(problem.help),
+                    );
+                })?;
+                Some(Self { script, scope, location })
             }
             (Some(_), Some(file)) => {
                 reader.report(

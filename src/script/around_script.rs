@@ -3,24 +3,27 @@
 //! The script stops at an effect that has no result in the journal, and runs again from its start once there is one. No thread blocks,
 //! and the stored state is plain data.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use super::ScriptCompileError;
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
+use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
 use super::fuel::{Fuel, MAX_SCRIPT, ScriptLimits};
 use super::interpreter::Interpreter;
 use super::journal::{Journal, JournalError};
+use super::named_value::NamedValue;
 use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
 use super::program::Program;
 use super::replay_host::ReplayHost;
 use super::replay_result::{ReplayResult, ScriptRunError};
-use super::script_call::{CallSnapshot, ScriptCall};
+use super::script_call::{CallSnapshot, ScriptCall, ScriptConstants};
 use super::value::ScriptValue;
-use crate::call::{ContextReads, Root, SessionState, ToolCall};
-use crate::json::{Digest, Value};
+use crate::call::{CallView, ContextReads, LetMemo, NamedResult, Root, SessionState, ToolCall};
+use crate::json::{Digest, Value, json};
 use crate::path::ArgumentNames;
 
 /// The limits of a script: steps count over all replays of a call, everything else over one replay.
@@ -41,6 +44,8 @@ pub struct AroundScript {
     program: Program,
     dependencies: ProgramDependencies,
     context_reads: Arc<ContextReads>,
+    /// The named values that it reads.
+    lets: Vec<Arc<NamedValue>>,
     digest: Digest,
 }
 
@@ -76,7 +81,8 @@ impl AroundScript {
         Self::compile_with(text, &Names::default())
     }
 
-    /// Like [`compile`](Self::compile), for a script that uses the constants, functions and groups of a bundle.
+    /// Like [`compile`](Self::compile), for a script that uses the names of a bundle. Named values are constants in it: they are evaluated
+    /// when it begins, and its journal keeps them.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -93,12 +99,34 @@ impl AroundScript {
         }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = compile(text, &ast, Language::Script, names)?;
-        let digest = Digest::compute(format!("around 1\n{text}").as_bytes());
         let context_reads = Arc::new(compiled.dependencies.context.clone());
-        Ok(Self { program: compiled.program, dependencies: compiled.dependencies, context_reads, digest })
+        let definitions = &compiled.dependencies.definitions;
+        let digest = digest(text, definitions, names);
+        let lets = definitions.iter().filter_map(|name| match name {
+            DefinitionName::Let(name) => names.find_let(name).flatten().cloned(),
+            _ => None,
+        });
+        let lets = lets.collect();
+        Ok(Self {
+            program: compiled.program,
+            dependencies: compiled.dependencies,
+            context_reads,
+            lets,
+            digest,
+        })
     }
 
-    /// The digest of the script, to which journals are bound.
+    /// The definitions of the bundle that the script names.
+    pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
+        &self.dependencies.definitions
+    }
+
+    /// The members of the call that the script reads, directly or through named values.
+    pub fn roots_read(&self) -> BTreeSet<Root> {
+        self.dependencies.roots.clone()
+    }
+
+    /// The digest of the script and of the definitions that it reaches, to which journals are bound.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -111,11 +139,6 @@ impl AroundScript {
     /// The arguments that the script reads or sets, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
         self.dependencies.argument_names()
-    }
-
-    /// Whether the script reads the session.
-    pub fn reads_session(&self) -> bool {
-        self.dependencies.roots.contains(&Root::Session)
     }
 
     /// Captures the input of all replays of one call: the call with its final input, the `annotations` of the tool's server, and
@@ -131,18 +154,29 @@ impl AroundScript {
     ) -> Result<ScriptCall<'c>, ScriptRunError> {
         self.dependencies.check_decided(session).map_err(|message| ScriptRunError::new(message, None))?;
         let reads_session = self.dependencies.roots.contains(&Root::Session);
-        self.snapshot(
-            call,
-            annotations,
-            reads_session.then(|| self.dependencies.copy_session(session.document())),
-        )
+        let constants = ScriptConstants {
+            session: reads_session.then(|| self.dependencies.copy_session(session.document())),
+            lets: self.evaluate_lets(call, annotations, session),
+        };
+        self.snapshot(call, annotations, constants)
+    }
+
+    fn evaluate_lets(
+        &self,
+        call: &ToolCall,
+        annotations: Option<&Value>,
+        session: &SessionState,
+    ) -> BTreeMap<String, NamedResult> {
+        let memo = LetMemo::default();
+        let view = CallView { annotations, lets: Some(&memo), ..CallView::new(call, session) };
+        self.lets.iter().map(|value| (value.name().to_owned(), value.evaluate(&view))).collect()
     }
 
     fn snapshot<'c>(
         &self,
         call: &'c ToolCall,
         annotations: Option<&'c Value>,
-        session: Option<Value>,
+        constants: ScriptConstants,
     ) -> Result<ScriptCall<'c>, ScriptRunError> {
         if !call.input.is_object() {
             return Err(ScriptRunError::new("the input is not a JSON object", None));
@@ -153,7 +187,7 @@ impl AroundScript {
             call,
             context: Arc::clone(&self.context_reads),
             annotations: annotations.filter(|_| reads_annotations),
-            session,
+            constants,
             digest: OnceLock::new(),
         })))
     }
@@ -173,13 +207,17 @@ impl AroundScript {
         if stored.script != self.digest.to_string() {
             return Err(JournalError::OtherScript);
         }
-        if self.dependencies.roots.contains(&Root::Session) != stored.session.is_some() {
+        let constants = stored.take_constants();
+        if self.dependencies.roots.contains(&Root::Session) != constants.session.is_some() {
             return Err(JournalError::Malformed(
                 "the session values that the script reads are missing".to_owned(),
             ));
         }
+        if !self.lets.iter().all(|value| constants.lets.contains_key(value.name())) {
+            return Err(JournalError::Malformed("named values that the script reads are missing".to_owned()));
+        }
         let call = self
-            .snapshot(call, annotations, stored.session.take())
+            .snapshot(call, annotations, constants)
             .map_err(|failure| JournalError::InvalidCall(failure.message))?;
         if stored.call != call.digest().to_string() {
             return Err(JournalError::OtherCall);
@@ -233,4 +271,13 @@ impl AroundScript {
             (Err(_), _) => ReplayResult::Failed(ScriptRunError::new("the script ended unexpectedly", None)),
         }
     }
+}
+
+/// The digest of a script and of the definitions that it reaches.
+fn digest(text: &str, definitions: &BTreeSet<DefinitionName>, names: &Names) -> Digest {
+    let reached = names.digests_of(definitions);
+    let reached =
+        reached.map(|(name, digest)| json!([name.section(), name.name(), digest.to_string()]).to_string());
+    let reached: String = reached.collect();
+    Digest::compute(format!("around 1\n{text}{reached}").as_bytes())
 }

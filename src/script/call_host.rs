@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use super::control_flow::{EffectError, World};
 use super::fuel::{EvalError, Fuel};
-use super::named_value::{NamedDefinition, NamedValue};
+use super::named_value::{NamedDefinition, NamedValue, read_result};
 use super::program::ReadOnlyVariable;
 use super::script_function::EffectKind;
 use super::value::ScriptValue;
-use crate::call::{CallView, NamedResult, NodeRef, ResultView, Root};
+use crate::call::{CallView, NodeRef, ResultView, Root};
 use crate::json::{Map, Value};
 
 /// The context of a call without one.
@@ -48,14 +48,7 @@ impl<'a> World<'a> for CallHost<'a> {
                 return Err(format!("`{name}` is read outside an evaluation").into());
             }
         };
-        match result {
-            NamedResult::Value(value) => Ok(ScriptValue::Json(value)),
-            NamedResult::OpenCondition => {
-                Err(format!("`{name}` is open: a value that it tests is absent").into())
-            }
-            NamedResult::Absent(why) => Err(EvalError::Absent(why.clone()).in_named(name)),
-            NamedResult::Undecided(why) => Err(EvalError::Error(why.clone()).in_named(name)),
-        }
+        read_result(name, result)
     }
 
     fn request_effect(

@@ -127,7 +127,7 @@ impl<'a> Compiler<'a> {
 
     /// Whether it can read named values.
     pub(super) fn reads_named_values(&self) -> bool {
-        matches!(self.language, Language::Expression | Language::Policy)
+        self.language != Language::Functions
     }
 
     /// Whether it consists of statements.

@@ -1,6 +1,7 @@
 //! The journal of a script: its effects so far and their results. It is plain data, so that a script can resume in another
 //! process, and it is bound to the script and the call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::effect::{Answer, ScriptEffect};
 use super::fuel::VALUE_BYTES;
-use super::script_call::ScriptCall;
+use super::script_call::{ScriptCall, ScriptConstants};
+use crate::call::NamedResult;
 use crate::json::{self, Value};
 
 /// The maximum number of effects of one call.
@@ -19,7 +21,7 @@ pub const MAX_JOURNAL: usize = 16 << 20;
 /// The effects of one call of a script, in order, with their results.
 ///
 /// Serialized, it is a JSON object with digests of the script, of the call and of each effect's arguments, the
-/// results, and the session values that the script reads. It is not signed: seal it if you store it where others can write.
+/// results, and the session values and named values that the script reads. It is not signed: seal it if you store it where others can write.
 #[derive(Clone, Debug)]
 pub struct Journal<'c> {
     pub(super) call: ScriptCall<'c>,
@@ -188,8 +190,47 @@ pub(super) struct StoredJournal {
     pub(super) script: String,
     pub(super) call: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) session: Option<Value>,
+    session: Option<Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    lets: BTreeMap<String, StoredLet>,
     entries: Vec<StoredEntry>,
+}
+
+/// The stored result of a named value.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredLet {
+    Value(Value),
+    Open,
+    Absent(String),
+    Undecided(String),
+}
+
+impl StoredJournal {
+    /// Takes what the script reads beside its call.
+    pub(super) fn take_constants(&mut self) -> ScriptConstants {
+        let lets = std::mem::take(&mut self.lets).into_iter().map(|(name, stored)| {
+            let result = match stored {
+                StoredLet::Value(value) => NamedResult::Value(value),
+                StoredLet::Open => NamedResult::OpenCondition,
+                StoredLet::Absent(why) => NamedResult::Absent(why),
+                StoredLet::Undecided(why) => NamedResult::Undecided(why),
+            };
+            (name, result)
+        });
+        ScriptConstants { session: self.session.take(), lets: lets.collect() }
+    }
+}
+
+impl From<&NamedResult> for StoredLet {
+    fn from(result: &NamedResult) -> Self {
+        match result {
+            NamedResult::Value(value) => Self::Value(value.clone()),
+            NamedResult::OpenCondition => Self::Open,
+            NamedResult::Absent(why) => Self::Absent(why.clone()),
+            NamedResult::Undecided(why) => Self::Undecided(why.clone()),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -218,7 +259,9 @@ struct StoredError {
 
 impl Serialize for Journal<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = self.call.session().map_or(0, approximate_size);
+        let ScriptConstants { session, lets } = self.call.constants();
+        let mut bytes = session.as_ref().map_or(0, approximate_size);
+        bytes += lets.values().map(size_of_let).sum::<usize>();
         let entries = self.entries.iter().map(|entry| {
             let arguments = match &entry.request {
                 RecordedRequest::InProcess(effect) => effect.digest().to_string(),
@@ -240,7 +283,8 @@ impl Serialize for Journal<'_> {
             journal: VERSION,
             script: self.call.script().to_string(),
             call: self.call.digest().to_string(),
-            session: self.call.session().cloned(),
+            session: session.clone(),
+            lets: lets.iter().map(|(name, result)| (name.clone(), result.into())).collect(),
             entries: entries.collect(),
         };
         if bytes > MAX_JOURNAL {
@@ -262,4 +306,12 @@ fn approximate_size(value: &Value) -> usize {
             }
             Value::Null | Value::Bool(_) => 0,
         }
+}
+
+fn size_of_let(result: &NamedResult) -> usize {
+    match result {
+        NamedResult::Value(value) => approximate_size(value),
+        NamedResult::OpenCondition => VALUE_BYTES,
+        NamedResult::Absent(why) | NamedResult::Undecided(why) => VALUE_BYTES + why.len(),
+    }
 }

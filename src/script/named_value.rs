@@ -168,6 +168,21 @@ impl NamedValue {
     }
 }
 
+/// The value of a result.
+///
+/// # Errors
+/// It is absent or undecided.
+pub(super) fn read_result<'r>(name: &str, result: &'r NamedResult) -> Result<ScriptValue<'r>, EvalError> {
+    match result {
+        NamedResult::Value(value) => Ok(ScriptValue::Json(value)),
+        NamedResult::OpenCondition => {
+            Err(format!("`{name}` is open: a value that it tests is absent").into())
+        }
+        NamedResult::Absent(why) => Err(EvalError::Absent(why.clone()).in_named(name)),
+        NamedResult::Undecided(why) => Err(EvalError::Error(why.clone()).in_named(name)),
+    }
+}
+
 /// What a condition reads.
 #[derive(Clone, Debug, Default)]
 pub struct ConditionReads {

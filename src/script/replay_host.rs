@@ -9,7 +9,7 @@ use super::error_object::error_object;
 use super::exported_value::ExportedValue;
 use super::fuel::{EvalError, Fuel};
 use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
-use super::named_value::NamedValue;
+use super::named_value::{NamedValue, read_result};
 use super::program::{ReadOnlyVariable, SourcePosition};
 use super::replay_result::{ReplayResult, ScriptException, ScriptRunError};
 use super::script_call::CallSnapshot;
@@ -197,7 +197,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
 
 impl<'r> World<'r> for ReplayHost<'r, '_> {
     fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, EvalError> {
-        let CallSnapshot { call, annotations, session, .. } = self.call;
+        let CallSnapshot { call, annotations, constants, .. } = self.call;
         let text_or_null =
             |text: &'r Option<String>| text.as_deref().map_or(ScriptValue::Null, ScriptValue::Borrowed);
         Ok(match member {
@@ -209,7 +209,7 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
             ReadOnlyVariable::Root(Root::Context) if call.context.is_null() => ScriptValue::Json(&EMPTY),
             ReadOnlyVariable::Root(Root::Context) => ScriptValue::Json(&call.context),
             ReadOnlyVariable::Root(Root::Session) => {
-                session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json)
+                constants.session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json)
             }
             ReadOnlyVariable::Root(Root::Annotations) => {
                 annotations.map_or(ScriptValue::Null, ScriptValue::Json)
@@ -221,7 +221,10 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
     }
 
     fn read_named(&self, value: &'r NamedValue) -> Result<ScriptValue<'r>, EvalError> {
-        Err(format!("a script cannot read `{}`", value.name()).into())
+        match self.call.constants.lets.get(value.name()) {
+            Some(result) => read_result(value.name(), result),
+            None => Err(format!("`{}` was not evaluated when the script began", value.name()).into()),
+        }
     }
 
     fn request_effect(

@@ -1,8 +1,9 @@
 //! The call of a script, as all replays of it see it, with the digest that binds a stored journal to it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::call::{ContextReads, ToolCall};
+use crate::call::{ContextReads, NamedResult, ToolCall};
 use crate::json::{Digest, Value, canonical_text, json};
 
 /// The input of all replays of one call: the call itself, and the session as it was when the script first started.
@@ -17,10 +18,18 @@ pub(super) struct CallSnapshot<'c> {
     pub(super) context: Arc<ContextReads>,
     /// The annotations that the tool's server declares, if the script reads them.
     pub(super) annotations: Option<&'c Value>,
-    /// The parts of the session that the script reads, if any. A copy: the session changes later, and a replay must not see that.
-    pub(super) session: Option<Value>,
+    pub(super) constants: ScriptConstants,
     /// Computed on demand: a call that stays in this process needs none.
     pub(super) digest: OnceLock<Digest>,
+}
+
+/// What a script reads beside its call, as it was when the script began: it changes later, and a replay must not see that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScriptConstants {
+    /// The parts of the session that the script reads, if any.
+    pub(super) session: Option<Value>,
+    /// The named values that the script reads.
+    pub(super) lets: BTreeMap<String, NamedResult>,
 }
 
 impl ScriptCall<'_> {
@@ -28,8 +37,8 @@ impl ScriptCall<'_> {
         self.0.script
     }
 
-    pub(super) fn session(&self) -> Option<&Value> {
-        self.0.session.as_ref()
+    pub(super) fn constants(&self) -> &ScriptConstants {
+        &self.0.constants
     }
 
     /// The digest of the call, to which a stored journal is bound.

@@ -77,7 +77,7 @@ impl Compiler<'_> {
                 format!("the element is `{element}` here")
             }
             Some(meant) => format!("did you mean `{meant}`?"),
-            None if self.reads_named_values() => {
+            None if self.reads_named_values() && !self.is_script() => {
                 format!("write `input.{name}` for an argument of the tool, or define `{name}` under `let:`")
             }
             None => format!("available variables: {}", quote_all(&known)),
