@@ -487,3 +487,19 @@ fn the_digest_of_a_wrapper_covers_the_definitions_that_it_reaches() {
     assert_eq!(digest(1, 2), digest(1, 3));
     assert_ne!(digest(1, 2), digest(2, 2));
 }
+
+/// `print` and `debug` write to the trace of the outcome: once for a run, whatever its replays, redacted, and at most 64 lines.
+#[test]
+fn scripts_print_to_the_trace() {
+    let others = "  - { id: hide, match: \"*\", redact: { in: [input, output], detect: [payment_card] } }\n";
+    let script = "print(\"first\"); debug(input.card); let out = next(input); print(out); for i in 0..100 { print(i); } out";
+    let input = json!({ "card": "4111 1111 1111 1111" });
+    let Wrapped { outcome, .. } = wrapped(script, others, input, &[]);
+    let printed = &outcome.policies.iter().find(|policy| policy.id == "wrap").unwrap().printed;
+    assert_eq!(printed.len(), 64, "{printed:?}");
+    assert_eq!(printed[..4], ["first", "\"[payment_card]\"", "{\"found\":7}", "0"]);
+    let Wrapped { outcome, .. } = wrapped("print(`before`); throw `no`;", "", json!({}), &[]);
+    assert_eq!(outcome.policies[0].printed, ["before"]);
+    let Wrapped { outcome, .. } = wrapped("next(input)", "", json!({}), &[]);
+    assert!(outcome.policies[0].printed.is_empty());
+}

@@ -222,6 +222,9 @@ pub struct PolicyTrace {
     /// Whether it counts as matching only because it was undecided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
+    /// What its script printed, redacted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<String>,
 }
 
 /// The fields that an `audit` policy recorded of a call.

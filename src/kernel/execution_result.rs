@@ -157,6 +157,8 @@ pub(crate) struct StoppedExecution {
 pub(crate) struct Records {
     /// The audit entries, in order.
     pub(crate) entries: Vec<(PolicyRef, Map)>,
+    /// The lines that scripts printed, unredacted.
+    pub(crate) printed: Vec<(PolicyRef, String)>,
     /// The results that scripts received, unredacted: what is redacted in them must not leave by another way.
     pub(crate) results: Vec<Arc<Value>>,
 }

@@ -9,6 +9,7 @@ use super::events::{MatchStatus, SkipReason};
 use super::limit_requests;
 use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::policy_reference::{PolicyHandle, PolicyRef};
+use super::redacted_call::RedactedCall;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::{Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing};
@@ -72,7 +73,14 @@ pub(super) fn run(
             }
             let truth = policy.matcher.eval(&view);
             let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
+            let is_decided = matches!(truth, Truth::Yes | Truth::Absent);
             let applied = result.apply_policy(by, &truth, &view, held);
+            if let Some(script) = policy.kind.script().filter(|script| is_decided && script.prints()) {
+                // It runs for the call as it may be shown, so that it cannot print a redacted value in another form.
+                let redacted = RedactedCall::new(subject, view);
+                let lines = script.printed(&redacted.view(view)).into_iter();
+                recorder.note_printed(by.reference, lines.map(|line| redacted.text(&line)).collect());
+            }
             let evaluation = Evaluation::new(&truth, applied.as_ref().map(|applied| applied.verdict));
             let undecided = applied.as_ref().is_some_and(|applied| applied.undecided);
             let problem = applied.as_ref().and_then(|applied| applied.problem.as_deref());

@@ -88,6 +88,11 @@ impl<'h> PhaseRecorder<'h> {
         }
     }
 
+    /// Records lines that the script of a policy printed, redacted.
+    pub(super) fn note_printed(&self, policy: PolicyRef, lines: Vec<String>) {
+        self.trace.borrow_mut().note_printed(policy, lines);
+    }
+
     /// Reports the evaluation of a policy to the listener only.
     pub(super) fn report<'a>(&self, by: PolicyHandle<'a>, view: &CallView<'a>, evaluation: Evaluation<'a>) {
         let PolicyHandle { reference, policy } = by;

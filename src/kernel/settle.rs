@@ -235,7 +235,7 @@ impl<'a> OutcomeBuilder<'a> {
         started: Instant,
     ) -> Outcome {
         self.read_result();
-        let (input, (code, message, error), approval, audit) = {
+        let (input, (code, message, error), approval, audit, printed) = {
             let view = self.view(&decision.input, session);
             let redacted = RedactedCall::new(&self.subject, view);
             let message = self.masks.text(&redacted.text(&self.reason.message)).into_owned();
@@ -254,6 +254,9 @@ impl<'a> OutcomeBuilder<'a> {
                 true => Vec::new(),
                 false => self.recorded_entries(&redacted, view),
             };
+            let printed = self.records.printed.iter();
+            let printed: Vec<_> =
+                printed.map(|(by, line)| (*by, self.hidden(&redacted.text(line), view))).collect();
             for by in &self.policies {
                 if let PolicyKind::Audit(policy) = &by.policy.kind {
                     audit.extend(self.audit_entry(*by, policy, &redacted, view));
@@ -262,8 +265,10 @@ impl<'a> OutcomeBuilder<'a> {
             if self.recorder.has_listener() {
                 self.report_rest(view);
             }
-            (redacted.input.into_owned(), (code, message, error), approval, audit)
+            (redacted.input.into_owned(), (code, message, error), approval, audit, printed)
         };
+        let mut trace = self.recorder.into_trace();
+        printed.into_iter().for_each(|(by, line)| trace.note_printed(by, [line]));
         Outcome {
             id: self.subject.call.id.clone(),
             tool: self.subject.call.tool.clone(),
@@ -273,7 +278,7 @@ impl<'a> OutcomeBuilder<'a> {
             output: self.output,
             error,
             reason: Reason { code, message, ..self.reason },
-            policies: self.recorder.into_trace().named(self.subject.layers),
+            policies: trace.named(self.subject.layers),
             approval,
             approved: None,
             replayed: false,

@@ -18,12 +18,19 @@ struct Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     steps: SmallVec<[Step; 8]>,
+    /// The lines that scripts printed, redacted.
+    printed: Vec<(PolicyRef, String)>,
 }
 
 impl Trace {
     /// Adds a verdict.
     pub(super) fn note(&mut self, policy: PolicyRef, phase: Phase, verdict: Verdict, undecided: bool) {
         self.steps.push(Step { policy, phase, verdict, undecided });
+    }
+
+    /// Adds lines that the script of a policy printed, redacted.
+    pub(super) fn note_printed(&mut self, policy: PolicyRef, lines: impl IntoIterator<Item = String>) {
+        self.printed.extend(lines.into_iter().map(|line| (policy, line)));
     }
 
     /// Corrects the verdict of a policy.
@@ -41,11 +48,15 @@ impl Trace {
     /// Adds the steps of another trace of the same call.
     pub(crate) fn append(&mut self, other: Trace) {
         self.steps.extend(other.steps);
+        self.printed.extend(other.printed);
     }
 
     /// The trace with the policies' names.
     pub(super) fn named(&self, layers: &Layers) -> Vec<PolicyTrace> {
+        let mut printed = self.printed.clone();
         let entry = |step: &Step| {
+            let of_step = printed.extract_if(.., |(policy, _)| *policy == step.policy);
+            let printed = of_step.map(|(_, line)| line).collect();
             let policy = step.policy.find(layers)?;
             Some(PolicyTrace {
                 id: policy.id.clone(),
@@ -54,6 +65,7 @@ impl Trace {
                 verdict: step.verdict,
                 shadow: policy.mode == Mode::Shadow,
                 undecided: step.undecided,
+                printed,
             })
         };
         self.steps.iter().filter_map(entry).collect()

@@ -17,6 +17,7 @@ use super::journal::{Journal, JournalError};
 use super::named_value::NamedValue;
 use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
+use super::printed_lines::PrintedLines;
 use super::program::Program;
 use super::replay_host::ReplayHost;
 use super::replay_result::{ReplayResult, ScriptRunError};
@@ -247,11 +248,18 @@ impl AroundScript {
     }
 
     fn run<'c>(&self, call: &CallSnapshot<'c>, journal: &Journal<'c>) -> ReplayResult<'c> {
-        let outside = ReplayHost { call, journal, effects_completed: 0, result: None };
+        let outside = ReplayHost {
+            call,
+            journal,
+            effects_completed: 0,
+            result: None,
+            printed: PrintedLines::default(),
+        };
         let work = Fuel::with_steps_taken(&SCRIPT_LIMITS, journal.steps.get());
         let mut evaluation = Interpreter::new(&self.program, outside, work);
         let result = evaluation.run(vec![ScriptValue::Json(&call.call.input)]);
         journal.steps.set(evaluation.fuel.steps_taken());
+        journal.printed.set(std::mem::take(&mut evaluation.host.printed));
         let unanswered = evaluation.host.effects_completed < journal.entries.len();
         match (result, evaluation.host.result.take()) {
             (Err(ControlFlow::End), Some(end)) => end,

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::control_flow::{EffectError, World};
 use super::fuel::{EvalError, Fuel};
 use super::named_value::{NamedDefinition, NamedValue, read_result};
+use super::printed_lines::PrintedLines;
 use super::program::ReadOnlyVariable;
 use super::script_function::EffectKind;
 use super::value::ScriptValue;
@@ -15,14 +16,23 @@ use crate::json::{Map, Value};
 pub(super) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
 
 /// The call that an expression reads.
-pub(super) struct CallHost<'a>(pub(super) CallView<'a>);
+pub(super) struct CallHost<'a> {
+    view: CallView<'a>,
+    pub(super) printed: PrintedLines,
+}
+
+impl<'a> CallHost<'a> {
+    pub(super) fn new(view: CallView<'a>) -> Self {
+        Self { view, printed: PrintedLines::default() }
+    }
+}
 
 impl<'a> World<'a> for CallHost<'a> {
     fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, EvalError> {
         let ReadOnlyVariable::Root(root) = member else {
             return Err("an expression has no options".into());
         };
-        match self.0.member(root) {
+        match self.view.member(root) {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
@@ -39,16 +49,20 @@ impl<'a> World<'a> for CallHost<'a> {
 
     fn read_named(&self, value: &'a NamedValue) -> Result<ScriptValue<'a>, EvalError> {
         let name = value.name();
-        let result = match (&value.definition, self.0.lets) {
+        let result = match (&value.definition, self.view.lets) {
             (NamedDefinition::Path(path, _), _) => {
-                return path.read(&self.0).map_err(|error| error.in_named(name));
+                return path.read(&self.view).map_err(|error| error.in_named(name));
             }
-            (NamedDefinition::Computed(body), Some(memo)) => value.evaluate_once(&**body, memo, &self.0),
+            (NamedDefinition::Computed(body), Some(memo)) => value.evaluate_once(&**body, memo, &self.view),
             (NamedDefinition::Computed(_), None) => {
                 return Err(format!("`{name}` is read outside an evaluation").into());
             }
         };
         read_result(name, result)
+    }
+
+    fn print(&mut self, line: &str) {
+        self.printed.push(line);
     }
 
     fn request_effect(

@@ -20,6 +20,9 @@ pub(super) trait World<'r> {
     /// It is absent or undecided.
     fn read_named(&self, value: &'r NamedValue) -> Result<ScriptValue<'r>, EvalError>;
 
+    /// Writes a line to the trace.
+    fn print(&mut self, line: &str);
+
     /// Returns the result of an effect, or ends this run if there is none yet.
     fn request_effect(
         &mut self,

@@ -24,6 +24,8 @@ pub(super) struct ProgramDependencies {
     pub(super) definitions: BTreeSet<DefinitionName>,
     /// Whether it reads a named value that is computed, directly or through others: a memo must hold the result.
     pub(super) needs_memo: bool,
+    /// Whether it may print.
+    pub(super) prints: bool,
 }
 
 impl ProgramDependencies {

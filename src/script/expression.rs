@@ -231,6 +231,22 @@ impl Expression {
         self.run_located(view).map_err(|(error, _)| error)
     }
 
+    /// Whether the program may print.
+    pub(super) fn prints(&self) -> bool {
+        self.dependencies.prints
+    }
+
+    /// The lines that the program prints for a call.
+    pub(super) fn printed(&self, view: &CallView<'_>) -> Vec<String> {
+        if self.dependencies.check_decided(view.session).is_err() {
+            return Vec::new();
+        }
+        let mut evaluation = Interpreter::new(&self.program, CallHost::new(*view), Fuel::new(self.limits));
+        // What it returns does not matter: the lines before an error are printed.
+        let _ = evaluation.run(Vec::new());
+        evaluation.host.printed.into_vec()
+    }
+
     /// Evaluates the program for a call. An error has its position in the text.
     pub(super) fn run_located<'r>(
         &'r self,
@@ -240,7 +256,7 @@ impl Expression {
             return Err(("the input is not a JSON object".into(), None));
         }
         self.dependencies.check_decided(view.session).map_err(|why| (why.into(), None))?;
-        let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(self.limits));
+        let mut evaluation = Interpreter::new(&self.program, CallHost::new(*view), Fuel::new(self.limits));
         match evaluation.run(Vec::new()) {
             Ok(value) => Ok((value, evaluation.fuel)),
             Err(ControlFlow::Absent(message, spot)) => Err((EvalError::Absent(message), Some(spot))),

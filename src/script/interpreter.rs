@@ -108,6 +108,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Closure(call) => self.apply_closure(call, spot),
             Code::CallClosure(closure, arguments) => self.call_closure_variable(closure, arguments),
             Code::Mutation(how, target, arguments) => self.evaluate_mutation(*how, target, arguments, spot),
+            Code::Print(form, value) => self.print(*form, value, spot),
             Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
             Code::Call(function, arguments) => self.call_function(*function, arguments, spot),
             Code::CallShared(functions, index, arguments) => {

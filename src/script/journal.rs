@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::effect::{Answer, ScriptEffect};
 use super::fuel::VALUE_BYTES;
+use super::printed_lines::LatestLines;
 use super::script_call::{ScriptCall, ScriptConstants};
 use crate::call::NamedResult;
 use crate::json::{self, Value};
@@ -28,6 +29,8 @@ pub struct Journal<'c> {
     pub(super) entries: Vec<JournalEntry<'c>>,
     /// The steps of all replays with it in this process.
     pub(super) steps: StepsTaken,
+    /// What the latest replay in this process printed.
+    pub(super) printed: LatestLines,
 }
 
 /// A step counter with interior mutability: replays borrow the journal only for reading.
@@ -89,12 +92,22 @@ pub enum JournalError {
 impl<'c> Journal<'c> {
     /// Creates an empty journal for a call.
     pub fn new(call: &ScriptCall<'c>) -> Self {
-        Self { call: call.clone(), entries: Vec::new(), steps: StepsTaken::default() }
+        Self {
+            call: call.clone(),
+            entries: Vec::new(),
+            steps: StepsTaken::default(),
+            printed: LatestLines::default(),
+        }
     }
 
     /// Records the result of the effect that was requested last.
     pub fn push(&mut self, effect: ScriptEffect<'c>, answer: Answer) {
         self.entries.push(JournalEntry { request: RecordedRequest::InProcess(effect), result: answer });
+    }
+
+    /// The lines that the latest replay printed.
+    pub fn printed(&self) -> Vec<String> {
+        self.printed.get()
     }
 
     /// The number of effects that have a result.
@@ -143,7 +156,12 @@ impl<'c> Journal<'c> {
             },
             request: RecordedRequest::Stored { effect: entry.effect, arguments: entry.arguments },
         });
-        Self { call: call.clone(), entries: entries.collect(), steps: StepsTaken::default() }
+        Self {
+            call: call.clone(),
+            entries: entries.collect(),
+            steps: StepsTaken::default(),
+            printed: LatestLines::default(),
+        }
     }
 }
 

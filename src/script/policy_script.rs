@@ -79,6 +79,18 @@ impl PolicyScript {
         self.0.argument_names()
     }
 
+    /// Whether the script may print.
+    pub fn prints(&self) -> bool {
+        self.0.prints()
+    }
+
+    /// The lines that the script prints for a call.
+    pub fn printed(&self, view: &CallView<'_>) -> Vec<String> {
+        let memo = LetMemo::default();
+        let view = CallView { lets: view.lets.or(Some(&memo)), ..*view };
+        catch_panic(|| self.0.printed(&view)).unwrap_or_default()
+    }
+
     /// Runs the script for a call. What cannot be evaluated is undecided: a thrown error, an absent value, an exceeded limit, and any result
     /// but those of [`ScriptFinding`].
     pub fn evaluate(&self, view: &CallView<'_>) -> ScriptFinding {

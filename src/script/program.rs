@@ -10,7 +10,9 @@ use super::definition_name::DefinitionName;
 use super::exact_number::ExactNumber;
 use super::named_value::NamedValue;
 use super::operators::OperatorFn;
-use super::script_function::{ClosureFunction, EffectKind, Existence, Implementation, MutatingFunction};
+use super::script_function::{
+    ClosureFunction, EffectKind, Existence, Implementation, MutatingFunction, PrintForm,
+};
 use crate::call::Root;
 use crate::name_pattern::NamePattern;
 use crate::redaction::Redactor;
@@ -86,6 +88,7 @@ pub(super) enum Code {
     /// `f.call(x)` for a variable that holds a closure.
     CallClosure(Arc<Closure>, Vec<CodeNode>),
     Mutation(MutatingFunction, AssignTarget, Vec<CodeNode>),
+    Print(PrintForm, Box<CodeNode>),
     Effect(EffectKind, Vec<CodeNode>),
     /// A call of a function of the script.
     Call(usize, Vec<CodeNode>),
@@ -206,6 +209,8 @@ pub struct SharedFunctions {
     /// The name and the number of parameters of each function, by its index.
     pub(super) signatures: Vec<(String, usize)>,
     pub(super) definitions: BTreeSet<DefinitionName>,
+    /// Whether one of them may print.
+    pub(super) prints: bool,
 }
 
 impl SharedFunctions {

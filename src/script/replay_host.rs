@@ -10,6 +10,7 @@ use super::exported_value::ExportedValue;
 use super::fuel::{EvalError, Fuel};
 use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
 use super::named_value::{NamedValue, read_result};
+use super::printed_lines::PrintedLines;
 use super::program::{ReadOnlyVariable, SourcePosition};
 use super::replay_result::{ReplayResult, ScriptException, ScriptRunError};
 use super::script_call::CallSnapshot;
@@ -25,6 +26,7 @@ pub(super) struct ReplayHost<'r, 'c> {
     /// The number of effects that returned in this replay.
     pub(super) effects_completed: usize,
     pub(super) result: Option<ReplayResult<'c>>,
+    pub(super) printed: PrintedLines,
 }
 
 impl<'r, 'c> ReplayHost<'r, 'c> {
@@ -225,6 +227,10 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
             Some(result) => read_result(value.name(), result),
             None => Err(format!("`{}` was not evaluated when the script began", value.name()).into()),
         }
+    }
+
+    fn print(&mut self, line: &str) {
+        self.printed.push(line);
     }
 
     fn request_effect(

@@ -54,6 +54,8 @@ pub(super) enum Implementation {
     Closure(ClosureFunction),
     /// Changes the variable, or the member or element of it, that the first argument names.
     Mutation(MutatingFunction),
+    /// Writes a line to the trace.
+    Print(PrintForm),
     /// Requests an effect from the host.
     Effect(EffectKind),
 }
@@ -108,6 +110,15 @@ pub(super) enum MutatingFunction {
     Pop,
     Insert,
     Remove,
+}
+
+/// How a value is written to the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PrintForm {
+    /// A string unchanged, any other value as JSON.
+    Text,
+    /// Every value as JSON.
+    Json,
 }
 
 /// An effect that a script can request from its host.

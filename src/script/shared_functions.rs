@@ -21,6 +21,7 @@ impl SharedFunctions {
         Ok(Self {
             program: compiled.program,
             signatures: compiled.signatures,
+            prints: compiled.dependencies.prints,
             definitions: compiled.dependencies.definitions,
         })
     }

@@ -3,11 +3,12 @@
 use super::assignment::{ResolvedStep, apply_at, assign, mutate};
 use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
 use super::error_object::{SCRIPT_ERROR, error_object, to_error_object};
+use super::function_library::strings;
 use super::interpreter::Interpreter;
 use super::operators::OperatorFn;
 use super::program::{AssignTarget, CodeNode, SourcePosition, TargetStep};
-use super::script_function::MutatingFunction;
-use super::value::ScriptValue;
+use super::script_function::{MutatingFunction, PrintForm};
+use super::value::{ScriptValue, ValueKind};
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
     pub(super) fn evaluate_let(&mut self, slot: usize, value: &'r CodeNode) -> EvalResult<'r> {
@@ -37,6 +38,26 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         };
         let (work, target) = self.slot_mut(target.slot);
         assign(work, target, &steps, value).map_err(into_control_flow(spot))?;
+        Ok(ScriptValue::Null)
+    }
+
+    pub(super) fn print(
+        &mut self,
+        form: PrintForm,
+        value: &'r CodeNode,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
+        let value = self.evaluate_node(value)?;
+        let json = match form {
+            PrintForm::Text => strings::to_text(&self.fuel, &value),
+            PrintForm::Json => {
+                value.to_json(&self.fuel).and_then(|json| ScriptValue::text(&self.fuel, &json.to_string()))
+            }
+        };
+        let text = json.map_err(into_control_flow(spot))?;
+        if let ValueKind::String(text) = text.kind() {
+            self.host.print(text);
+        }
         Ok(ScriptValue::Null)
     }
 

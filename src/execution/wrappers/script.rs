@@ -79,7 +79,11 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         // A person is only asked before the tool was called, so nothing in a saved journal came from it.
         let mut origins: Vec<Origin> = (0..journal.len()).map(|_| Origin::Aside).collect();
         loop {
-            let effect = match around.script.replay(&running, &journal) {
+            let replayed = around.script.replay(&running, &journal);
+            // Each replay prints again what the earlier ones printed.
+            self.records.printed.retain(|(policy, _)| *policy != by.reference);
+            self.records.printed.extend(journal.printed().into_iter().map(|line| (by.reference, line)));
+            let effect = match replayed {
                 ReplayResult::Effect(effect) => effect,
                 ReplayResult::Completed { output, from } => {
                     // What only the journal holds beside the output need not be copied.

@@ -39,8 +39,6 @@ const FUNCTION_ALIASES: &[(&str, &str)] = &[
     ("timestamp", "now"),
     ("rand", "random"),
     ("log", "audit"),
-    ("print", "audit"),
-    ("debug", "audit"),
 ];
 
 impl Compiler<'_> {
@@ -154,6 +152,10 @@ impl Compiler<'_> {
                 let operands = Box::new([value, self.compile_expression(source)?]);
                 Code::Mentioned(operands, self.read_token_format(arguments.as_slice(), position)?)
             }
+            Implementation::Print(form) => {
+                self.dependencies.prints = true;
+                Code::Print(form, Box::new(first(self, &mut arguments)?))
+            }
             Implementation::Existence(existence) => {
                 Code::Exists(Box::new(first(self, &mut arguments)?), existence)
             }
@@ -255,6 +257,7 @@ impl Compiler<'_> {
             return Err(self.error(position, message));
         }
         self.record_definition(DefinitionName::Function(name.to_owned()));
+        self.dependencies.prints |= self.names.functions().prints;
         let mut arguments = Vec::from_iter(receiver);
         arguments.extend(self.compile_expressions(&call.args)?);
         Ok(Self::new_node(position, Code::CallShared(self.names.functions().clone(), index, arguments)))

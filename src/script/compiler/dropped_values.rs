@@ -72,6 +72,7 @@ fn has_effect(node: &CodeNode) -> bool {
     let any = |nodes: &[CodeNode]| nodes.iter().any(has_effect);
     match &node.code {
         Code::Mutation(..)
+        | Code::Print(..)
         | Code::Effect(..)
         | Code::Call(..)
         | Code::CallShared(..)
@@ -108,6 +109,7 @@ fn has_effect(node: &CodeNode) -> bool {
         | Code::Detects(node, _) => has_effect(node),
         Code::Binary(_, nodes)
         | Code::Index(nodes)
+        | Code::FactEntry(nodes)
         | Code::OptionalMember(nodes)
         | Code::Mentioned(nodes, _) => any(&**nodes),
         Code::OptionalChain(value, _, rest) => has_effect(value) || has_effect(rest),

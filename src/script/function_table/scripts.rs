@@ -1,6 +1,8 @@
 //! Functions of scripts: those that change a variable, and effects.
 
-use crate::script::script_function::{EffectKind, Implementation, MutatingFunction, ScriptFunction};
+use crate::script::script_function::{
+    EffectKind, Implementation, MutatingFunction, PrintForm, ScriptFunction,
+};
 
 pub(super) const FUNCTIONS: &[ScriptFunction] = &[
     ScriptFunction::new_for_scripts(
@@ -26,6 +28,19 @@ pub(super) const FUNCTIONS: &[ScriptFunction] = &[
         &["object", "key"],
         "removes a key from an object and returns whether it existed",
         Implementation::Mutation(MutatingFunction::Remove),
+    ),
+    ScriptFunction::new_for_scripts(
+        "print",
+        &["value"],
+        "writes a string, or any other value as JSON, to the trace of the outcome: at most 64 lines of a run of the script, redacted. A function \
+         that a condition calls prints nothing",
+        Implementation::Print(PrintForm::Text),
+    ),
+    ScriptFunction::new_for_scripts(
+        "debug",
+        &["value"],
+        "as `print`, but a string as JSON, too",
+        Implementation::Print(PrintForm::Json),
     ),
     ScriptFunction::new_for_scripts(
         "next",
