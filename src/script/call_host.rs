@@ -36,7 +36,7 @@ impl<'a> World<'a> for CallHost<'a> {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
-            None if root.is_settle_only() => Err(match self.0.result {
+            None if root.is_settle_only() => Err(match self.view.result {
                 ResultView::Unreadable(problem) if root == Root::Result => problem.to_string().into(),
                 _ => EvalError::Absent(format!(
                     "`{}` is available only once the call has settled",
