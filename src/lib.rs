@@ -107,6 +107,8 @@ pub mod work_limit;
 pub mod json;
 pub mod diagnostic;
 #[doc(hidden)]
+pub mod time;
+#[doc(hidden)]
 pub mod seal;
 #[doc(hidden)]
 pub mod principal;

@@ -2,6 +2,7 @@
 
 use super::{ElementRef, ElementScope, LetMemo, SessionState, ToolCall};
 use crate::json::{JsonType, Value};
+use crate::time::{Moment, TimeText, TimeValue};
 
 /// The members of the call document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,13 +27,15 @@ pub enum Root {
     Session,
     /// `$.annotations`: the server's description of the tool; untrusted
     Annotations,
+    /// `$.now`: the time of the decision, or of the end of the call
+    Now,
     /// `$item`, or the name after `as`: an element of `every`, `any_of` or `none`. It is no member of the document.
     Element(ElementRef),
 }
 
 impl Root {
     /// Every member, in the order in which messages list them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Tool,
         Self::Server,
         Self::Id,
@@ -43,6 +46,7 @@ impl Root {
         Self::Context,
         Self::Session,
         Self::Annotations,
+        Self::Now,
     ];
 
     /// The member's name.
@@ -58,6 +62,7 @@ impl Root {
             Self::Context => "context",
             Self::Session => "session",
             Self::Annotations => "annotations",
+            Self::Now => "now",
             Self::Element(_) => "item",
         }
     }
@@ -78,6 +83,16 @@ impl Root {
     }
 }
 
+/// A member of the call that exists and is unknown, so that what reads it is undecided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is unknown: {why}", root.name())]
+pub struct UnknownMember {
+    /// The member.
+    pub root: Root,
+    /// Why it is unknown.
+    pub why: &'static str,
+}
+
 /// A value in the call document: JSON, or one of the call's own strings.
 #[derive(Clone, Copy, Debug)]
 pub enum NodeRef<'a> {
@@ -85,6 +100,8 @@ pub enum NodeRef<'a> {
     Json(&'a Value),
     /// A string that is not stored as a JSON value (`$.tool`, `$.error`, …).
     Text(&'a str),
+    /// A timestamp or a duration, which an expression computes. As JSON it is a string, but it is compared only with its own type.
+    Time(&'a TimeText),
 }
 
 impl<'a> NodeRef<'a> {
@@ -92,7 +109,7 @@ impl<'a> NodeRef<'a> {
     pub fn json_type(self) -> JsonType {
         match self {
             Self::Json(value) => JsonType::from_value(value),
-            Self::Text(_) => JsonType::String,
+            Self::Text(_) | Self::Time(_) => JsonType::String,
         }
     }
 
@@ -101,6 +118,7 @@ impl<'a> NodeRef<'a> {
         match self {
             Self::Json(value) => value.as_str(),
             Self::Text(text) => Some(text),
+            Self::Time(_) => None,
         }
     }
 
@@ -109,6 +127,7 @@ impl<'a> NodeRef<'a> {
         match self {
             Self::Json(value) => value.clone(),
             Self::Text(text) => text.into(),
+            Self::Time(time) => time.text.as_str().into(),
         }
     }
 
@@ -116,7 +135,7 @@ impl<'a> NodeRef<'a> {
     pub fn as_json(self) -> Option<&'a Value> {
         match self {
             Self::Json(value) => Some(value),
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Time(_) => None,
         }
     }
 
@@ -124,6 +143,7 @@ impl<'a> NodeRef<'a> {
     pub fn equals(self, other: NodeRef<'_>) -> bool {
         match (self, other) {
             (Self::Json(a), NodeRef::Json(b)) => a == b,
+            (Self::Time(a), NodeRef::Time(b)) => a.value == b.value,
             (a, b) => a.as_str().is_some() && a.as_str() == b.as_str(),
         }
     }
@@ -133,6 +153,7 @@ impl<'a> NodeRef<'a> {
         match self {
             Self::Json(value) => value.clone(),
             Self::Text(text) => Value::from(text),
+            Self::Time(time) => Value::from(time.text.as_str()),
         }
     }
 }
@@ -150,26 +171,38 @@ pub enum ResultView<'a> {
 }
 
 /// Why an output cannot be read as data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultProblem {
     /// It is declared to be JSON and is not.
-    #[error("the tool's result is declared as `json` and is not valid JSON")]
     NotJson,
     /// It is declared to be YAML and is not.
-    #[error("the tool's result is declared as `yaml` and is not valid YAML")]
     NotYaml,
     /// JSON that other parsers read differently.
-    #[error("the tool's result is JSON with duplicate keys, lone surrogates or too many levels")]
     AmbiguousJson,
     /// The text is too long to be parsed.
-    #[error("the tool's result is longer than 16 MiB")]
     TooLong,
     /// Patterns of the bundle declare different formats for the tool.
-    #[error("two patterns under `results` declare different formats for this tool")]
     ConflictingFormats,
     /// The work units of the call are used up.
-    #[error("reading the tool's result exceeds the work limit of one call")]
     TooMuchWork,
+}
+
+impl ResultProblem {
+    /// The problem, for messages.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NotJson => "the tool's result is declared as `json` and is not valid JSON",
+            Self::NotYaml => "the tool's result is declared as `yaml` and is not valid YAML",
+            Self::AmbiguousJson => {
+                "the tool's result is JSON with duplicate keys, lone surrogates or too many levels"
+            }
+            Self::TooLong => "the tool's result is longer than 16 MiB",
+            Self::ConflictingFormats => {
+                "two patterns under `results` declare different formats for this tool"
+            }
+            Self::TooMuchWork => "reading the tool's result exceeds the work limit of one call",
+        }
+    }
 }
 
 /// One call at one phase, borrowed.
@@ -192,6 +225,9 @@ pub struct CallView<'a> {
     /// The results of named values for this state of the call. Without a memo they are evaluated each time.
     #[doc(hidden)]
     pub lets: Option<&'a LetMemo>,
+    /// The time. Without one, it is unknown.
+    #[doc(hidden)]
+    pub now: Option<&'a Moment>,
     /// The current element, in a condition on elements.
     #[doc(hidden)]
     pub elements: Option<&'a ElementScope<'a>>,
@@ -209,6 +245,7 @@ impl<'a> CallView<'a> {
             session,
             annotations: None,
             lets: None,
+            now: None,
             elements: None,
         }
     }
@@ -229,7 +266,29 @@ impl<'a> CallView<'a> {
             Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(NodeRef::Json),
             Root::Session => Some(NodeRef::Json(self.session.document())),
             Root::Annotations => self.annotations.map(NodeRef::Json),
+            Root::Now => self.now?.text().map(NodeRef::Text),
             Root::Element(element) => self.elements?.find(element),
         }
+    }
+
+    /// Checks that members of the call can be read.
+    ///
+    /// # Errors
+    /// One of them exists and is unknown: its name, and why.
+    pub fn check_known(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), UnknownMember> {
+        for root in roots {
+            if root == Root::Now && self.now.is_none_or(|now| now.timestamp().is_none()) {
+                return Err(UnknownMember { root, why: "the clock failed" });
+            }
+            if let (Root::Result, ResultView::Unreadable(problem)) = (root, self.result) {
+                return Err(UnknownMember { root, why: problem.text() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The time, as a value of expressions. Returns `None` if it is unknown.
+    pub fn time(&self) -> Option<TimeValue> {
+        self.now?.timestamp().map(TimeValue::Timestamp)
     }
 }

@@ -3,12 +3,15 @@
 use std::sync::OnceLock;
 
 use crate::json::Value;
+use crate::time::TimeValue;
 
 /// The result of a named value for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NamedResult {
     /// A value.
     Value(Value),
+    /// A timestamp or a duration.
+    Time(TimeValue),
     /// A condition that is open because a tested value is absent: policies that restrict apply.
     OpenCondition,
     /// Something that the value reads is missing; the string says what.

@@ -14,7 +14,7 @@ mod element_scope;
 
 pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
-pub use call_document::{CallView, NodeRef, ResultProblem, ResultView, Root};
+pub use call_document::{CallView, NodeRef, ResultProblem, ResultView, Root, UnknownMember};
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
 pub use element_scope::{ElementMemo, ElementRef, ElementScope};

@@ -258,7 +258,11 @@ impl<'s> BudgetAccount<'s> {
     fn exceeded_reason(&self, policy: &Policy, budget: &Budget, unit: &str, state: &SessionState) -> Reason {
         let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
         let message = match &budget.message {
-            Some(template) => template.render(&CallView::new(&call, &state.redacted()), &[]).text,
+            Some(template) => {
+                let (now, state) = (self.kernel.moment(), state.redacted());
+                let view = CallView { now: Some(&now), ..CallView::new(&call, &state) };
+                template.render(&view, &[]).text
+            }
             None => format!("the budget `{}` is used up: no {unit} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }

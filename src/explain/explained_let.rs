@@ -90,6 +90,10 @@ impl LetExplainer<'_> {
             NamedResult::Value(value) => {
                 (LetState::Value, self.redactor.computed_value(&roots, NodeRef::Json(&value)), None)
             }
+            NamedResult::Time(time) => {
+                let text = time.with_text();
+                (LetState::Value, self.redactor.computed_value(&roots, NodeRef::Time(&text)), None)
+            }
             NamedResult::OpenCondition => {
                 (LetState::Open, Value::Null, Some("a value that it tests is absent".to_owned()))
             }

@@ -67,6 +67,7 @@ impl<'v> ExplanationRedactor<'v> {
                 Root::Error => Value::from(self.redact_string(root, text)),
                 _ => Value::from(text),
             },
+            NodeRef::Time(time) => Value::from(time.text.as_str()),
             NodeRef::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
         };
         truncate_value(value)
@@ -140,7 +141,7 @@ impl<'v> ExplanationRedactor<'v> {
             Root::Context => (&self.view.call.context, &self.context),
             Root::Session => (self.view.session.document(), &self.session),
             Root::Annotations => (self.view.annotations?, &self.annotations),
-            Root::Tool | Root::Server | Root::Id | Root::Error | Root::Element(_) => return None,
+            Root::Tool | Root::Server | Root::Id | Root::Error | Root::Now | Root::Element(_) => return None,
         };
         if self.redactions_of(root).next().is_none() && self.masks.is_empty() {
             return Some(value.clone());
@@ -181,7 +182,7 @@ pub(super) fn applies_to(redact: &Redact, root: Root) -> bool {
         Root::Input => redact.input,
         Root::Output | Root::Error | Root::Result => redact.output,
         Root::Context | Root::Session | Root::Annotations | Root::Element(_) => true,
-        Root::Tool | Root::Server | Root::Id => false,
+        Root::Tool | Root::Server | Root::Id | Root::Now => false,
     }
 }
 

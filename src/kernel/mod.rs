@@ -55,6 +55,7 @@ use crate::json::Value;
 use crate::middleware::PolicyKind;
 use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
+use crate::time::Moment;
 use crate::tool_result::{ResultFormat, ToolResult};
 use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
@@ -211,7 +212,13 @@ impl<'k> Kernel<'k> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.tool_policies(server, &call.tool)).collect();
         let (tool, listener) = (self.tools.get(call), self.listener);
-        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys }
+        let now = self.moment();
+        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys, now }
+    }
+
+    /// The time now. It is unknown if the clock panics.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment::new(catch_unwind(AssertUnwindSafe(|| self.clock.now())).ok())
     }
 
     /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
@@ -296,15 +303,14 @@ struct CallScope<'a> {
     tool: Option<&'a KnownTool>,
     listener: Option<&'a dyn EventListener>,
     keys: &'a Keys,
+    /// The time, read once for all policies.
+    now: Moment,
 }
 
 impl<'a> CallScope<'a> {
-    fn view<'v>(&self, session: &'v SessionState) -> CallView<'v>
-    where
-        'a: 'v,
-    {
+    fn view<'v>(&'v self, session: &'v SessionState) -> CallView<'v> {
         let annotations = self.tool.and_then(|tool| tool.descriptor.annotations.as_ref());
-        CallView { annotations, ..CallView::new(self.call, session) }
+        CallView { annotations, now: Some(&self.now), ..CallView::new(self.call, session) }
     }
 
     /// Reads `$.result` from an output. Returns `None` if no policy of the call reads it, or if there is no output.

@@ -36,7 +36,8 @@ impl Kernel<'_> {
     fn streams(&self, context: &Value, session: &SessionState) -> Vec<(&Policy, &Stream)> {
         // Conditions of these policies read only the context and the session.
         let none = ToolCall::new("", "", Value::Null).with_context(context.clone());
-        let view = CallView::new(&none, session);
+        let now = self.moment();
+        let view = CallView { now: Some(&now), ..CallView::new(&none, session) };
         let mut streams = Vec::new();
         for (layer, policies) in (0u32..).zip(self.layers) {
             for (index, policy) in (0u32..).zip(policies.policies()) {

@@ -44,6 +44,9 @@ impl FieldComparison {
     }
 
     pub fn eval(self, node: NodeRef<'_>, operand: ResolvedOperand<'_>) -> Truth {
+        if matches!(node, NodeRef::Time(_)) || matches!(operand.value, NodeRef::Time(_)) {
+            return self.eval_times(node, operand.value);
+        }
         if matches!(self, Self::Eq | Self::Ne) {
             return try_equals(node, operand, self.name())
                 .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
@@ -57,6 +60,34 @@ impl FieldComparison {
             },
         };
         self.holds(ordering).into()
+    }
+}
+
+impl FieldComparison {
+    /// Compares two times or two durations. A time is never compared with a string.
+    fn eval_times(self, node: NodeRef<'_>, operand: NodeRef<'_>) -> Truth {
+        let order = match (node, operand) {
+            (NodeRef::Time(a), NodeRef::Time(b)) => a.value.compare(b.value),
+            _ => None,
+        };
+        order.map_or_else(
+            || {
+                let (a, b) = (type_name(node), type_name(operand));
+                Truth::Undecided(format!(
+                    "it is of type {a}, and `{}` compares it with the type {b}",
+                    self.name()
+                ))
+            },
+            |order| self.holds(order).into(),
+        )
+    }
+}
+
+/// The name of a type, also of times and durations.
+pub(super) fn type_name(node: NodeRef<'_>) -> &'static str {
+    match node {
+        NodeRef::Time(time) => time.value.type_name(),
+        other => other.json_type().name(),
     }
 }
 

@@ -191,6 +191,7 @@ pub(super) fn eval_expr(expr: &ExpressionText, view: &CallView<'_>) -> Truth {
     if let Some(named) = expr.expression.as_named().filter(|named| named.is_condition()) {
         return match named.evaluate(view) {
             NamedResult::Value(value) => Truth::from(value == true),
+            NamedResult::Time(_) => Truth::Undecided(format!("`{}` is a time", named.name())),
             NamedResult::OpenCondition => Truth::Absent,
             NamedResult::Absent(why) | NamedResult::Undecided(why) => {
                 Truth::Undecided(format!("`{}` is undecided: {why}", named.name()))

@@ -4,6 +4,7 @@ use super::detection::DETECTS;
 use super::folded_comparison::{CONFUSABLES, IGNORE_CASE};
 use super::length_bounds::{COUNT_SHAPE, LENGTH_RECORD};
 use super::mention::{AS, DECIMAL, MENTIONED_IN};
+use super::time_test::{DURING, OLDER_THAN, WITHIN};
 use super::value_source::PATH_OPERAND;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
@@ -59,6 +60,9 @@ macro_rules! condition_fields {
             $name,
             DECIMAL,
             DETECTS,
+            WITHIN,
+            OLDER_THAN,
+            DURING,
             IGNORE_CASE,
             CONFUSABLES,
             EACH,
@@ -89,14 +93,14 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
 const EXPRESSION: FieldShape = FieldShape::optional(
     EXPR_KEY,
     Shape::String("a Rhai expression"),
-    "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
+    "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session`, `annotations` and `now` \
          that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
          is undecided and fails closed: restricting policies apply, permitting ones do not. With operators beside it, its value is \
          tested as that of a `path`.",
 );
 
 /// The keys that are operators.
-pub(super) const OPERATOR_FIELDS: [FieldShape; 21] = [
+pub(super) const OPERATOR_FIELDS: [FieldShape; 24] = [
     EQ,
     NE,
     GT,
@@ -118,6 +122,9 @@ pub(super) const OPERATOR_FIELDS: [FieldShape; 21] = [
     DOMAIN,
     MENTIONED_IN,
     DETECTS,
+    WITHIN,
+    OLDER_THAN,
+    DURING,
 ];
 
 /// The keys of a test that change how its operators work.
@@ -140,7 +147,7 @@ pub(super) const PATH: FieldShape = FieldShape::optional(
     "path",
     Shape::String("a JSONPath such as `$.input.amount`"),
     "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
-     `$.context`, `$.session` and `$.annotations`.",
+     `$.context`, `$.session`, `$.annotations` and `$.now`.",
 );
 const EQ: FieldShape =
     FieldShape::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");

@@ -227,6 +227,9 @@ impl Operator {
                 }
             },
             Self::Detects(detection) => (ExaminedOperand::Strings(&detection.names), None),
+            Self::Time(_, operand) => {
+                (ExaminedOperand::Single(ExpressionValue::Borrowed(NodeRef::Json(operand))), None)
+            }
             Self::Folded(comparison) => pattern_operand(&comparison.operands, view),
         }
     }

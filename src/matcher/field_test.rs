@@ -250,7 +250,7 @@ impl<'a> ScalarKey<'a> {
             NodeRef::Json(Value::String(text)) => Some(Self::String(text)),
             NodeRef::Json(Value::Number(number)) => Some(Self::Number(number)),
             NodeRef::Json(Value::Bool(value)) => Some(Self::Boolean(*value)),
-            NodeRef::Json(_) => None,
+            NodeRef::Json(_) | NodeRef::Time(_) => None,
         }
     }
 

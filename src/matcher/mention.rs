@@ -125,7 +125,7 @@ impl Mention {
             .iter()
             .map(|value| match value.node() {
                 NodeRef::Json(json) => Cow::Borrowed(json),
-                text @ NodeRef::Text(_) => Cow::Owned(text.to_value()),
+                text @ (NodeRef::Text(_) | NodeRef::Time(_)) => Cow::Owned(text.to_value()),
             })
             .filter(|value| !value.is_null())
             .collect();

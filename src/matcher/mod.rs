@@ -13,6 +13,7 @@ mod operand;
 mod operator;
 mod pattern_list;
 mod field_test;
+mod time_test;
 mod truth;
 mod value_source;
 

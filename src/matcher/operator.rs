@@ -8,6 +8,7 @@ use super::folded_comparison::{FoldedComparison, read_folding};
 use super::length_bounds::LengthBounds;
 use super::mention::Mention;
 use super::operand::{self, Operand, OperandSet, PatternSet, ResolvedOperand};
+use super::time_test::TimeTest;
 use super::truth::Truth;
 use crate::address::{Directory, DomainPattern, HostPattern, every_domain_matches};
 use crate::call::{CallView, NodeRef};
@@ -44,6 +45,8 @@ pub enum Operator {
     MentionedIn(Mention),
     Detects(Detection),
     Folded(FoldedComparison),
+    /// A test of a timestamp, with its operand as written.
+    Time(TimeTest, Value),
 }
 
 impl Operator {
@@ -67,7 +70,10 @@ impl Operator {
                 Some(FoldedComparison::read(key, &entry.value, folding, reader).map(Self::Folded))
             }
             "mentioned_in" => Some(Mention::read(&entry.value, test, reader).map(Self::MentionedIn)),
-            key => Self::read(key, &entry.value, base, reader),
+            key => match TimeTest::read(key, &entry.value, reader) {
+                Some(test) => Some(test.map(|test| Self::Time(test, entry.value.to_json()))),
+                None => Self::read(key, &entry.value, base, reader),
+            },
         });
         let operators = operators.collect();
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
@@ -120,7 +126,12 @@ impl Operator {
 
     /// Evaluates the operator for a value. Reasons refer to the value as "it".
     pub fn eval(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
+        if let (NodeRef::Time(time), false) = (node, matches!(self, Self::Compare(..) | Self::Time(..))) {
+            let found = time.value.type_name();
+            return Truth::Undecided(format!("it is of type {found}, and this operator takes other types"));
+        }
         match self {
+            Self::Time(test, _) => test.eval(node, view),
             Self::Compare(comparison, operand) => {
                 operand.evaluate(view, |operand| comparison.eval(node, operand))
             }
@@ -229,6 +240,7 @@ impl Operator {
         };
         let value = match node {
             NodeRef::Text(text) => text.len() as u64 / 8,
+            NodeRef::Time(_) => 1,
             NodeRef::Json(value) => value_cost(value),
         };
         match self {

@@ -309,6 +309,7 @@ fn read_key(values: Result<&[NodeRef<'_>], Truth>) -> Result<String, ExtractedFa
     match values {
         Ok([]) => Err(ExtractedFact::Absent),
         Ok([NodeRef::Text(key), ..]) => Ok((*key).to_owned()),
+        Ok([NodeRef::Time(_), ..]) => Err(ExtractedFact::Unknown),
         Ok([NodeRef::Json(key), ..]) => fact_key(key).ok_or(ExtractedFact::Unknown),
         Err(_) => Err(ExtractedFact::Unknown),
     }

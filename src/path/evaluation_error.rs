@@ -1,6 +1,6 @@
 //! Evaluation errors of paths, as opposed to a result without nodes.
 
-use crate::call::ResultProblem;
+use crate::call::UnknownMember;
 use crate::json::JsonType;
 
 /// An evaluation error of a path. Absence is not an error: such a path yields no nodes.
@@ -35,9 +35,9 @@ pub enum PathEvaluationError {
     /// The path reads a label or fact of the session that could not be decided.
     #[error("the path reads a part of the session that could not be decided")]
     Undecided,
-    /// The path reads the tool's result, which cannot be read as data.
-    #[error(transparent)]
-    UnreadableResult(#[from] ResultProblem),
+    /// The path reads a member of the call that is unknown.
+    #[error("{0}")]
+    Unknown(#[from] UnknownMember),
     /// The evaluation exceeds the limit of visited values or of nesting.
     #[error("the path visits too many values of the call")]
     LimitExceeded,

@@ -36,7 +36,7 @@ use self::ast::{ParsedQuery, QueryBase, Segment};
 use self::dependencies::PathDependencies;
 use self::evaluator::{ChildKey, Evaluator, QueryDocument, TypeMismatchMode};
 use self::parser::{QueryTarget, parse_query};
-use crate::call::{CallView, ContextReads, NodeRef, ResultView, Root};
+use crate::call::{CallView, ContextReads, NodeRef, Root};
 use crate::json::{JsonType, Value};
 use crate::work_limit;
 
@@ -248,11 +248,7 @@ impl Path {
             let found = JsonType::from_value(view.input);
             return Err(PathEvaluationError::WrongType { segment: 1, expected: ExpectedType::Object, found });
         }
-        if let ResultView::Unreadable(problem) = view.result
-            && self.dependencies.roots.contains(&Root::Result)
-        {
-            return Err(PathEvaluationError::UnreadableResult(problem));
-        }
+        view.check_known(self.dependencies.roots.iter().copied())?;
         let unsettled = view.session.unknown_parts();
         if !unsettled.is_empty() && self.dependencies.reads_any_of(unsettled) {
             return Err(PathEvaluationError::Undecided);

@@ -9,7 +9,7 @@ use super::printed_lines::PrintedLines;
 use super::program::ReadOnlyVariable;
 use super::script_function::EffectKind;
 use super::value::ScriptValue;
-use crate::call::{CallView, NodeRef, ResultView, Root};
+use crate::call::{CallView, NodeRef, Root};
 use crate::json::{Map, Value};
 
 /// The context of a call without one.
@@ -34,15 +34,17 @@ impl<'a> World<'a> for CallHost<'a> {
         };
         match self.view.member(root) {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
+            _ if root == Root::Now => match self.view.time() {
+                Some(now) => Ok(ScriptValue::Time(now)),
+                None => Err("`now` is unknown: the clock failed".into()),
+            },
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
+            Some(NodeRef::Time(time)) => Ok(ScriptValue::Time(time.value)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
-            None if root.is_settle_only() => Err(match self.view.result {
-                ResultView::Unreadable(problem) if root == Root::Result => problem.to_string().into(),
-                _ => EvalError::Absent(format!(
-                    "`{}` is available only once the call has settled",
-                    root.name()
-                )),
-            }),
+            None if root.is_settle_only() => {
+                let message = format!("`{}` is available only once the call has settled", root.name());
+                Err(EvalError::Absent(message))
+            }
             None => Err(EvalError::Absent(format!("the call has no `{}`", root.name()))),
         }
     }

@@ -33,6 +33,7 @@ fn equal_below(
             work.spend_scan(if a.len() == b.len() { a.len() } else { 0 })?;
             Ok(a == b)
         }
+        (ValueKind::Time(a), ValueKind::Time(b)) if let Some(order) = a.compare(b) => Ok(order.is_eq()),
         (ValueKind::Array(a), ValueKind::Array(b)) => {
             // Every pair is compared, so that a difference does not hide a wrong type after it.
             let mut same = a.len() == b.len();
@@ -63,10 +64,12 @@ pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Orderi
     match (a.kind(), b.kind()) {
         (ValueKind::Number(a), ValueKind::Number(b)) => Ok(a.compare(b)),
         (ValueKind::String(a), ValueKind::String(b)) => Ok(a.cmp(b)),
-        (a, b) if a.json_type() == b.json_type() => {
-            Err(format!("only numbers and strings can be ordered, these are of type {}", a.json_type())
-                .into())
-        }
+        (ValueKind::Time(a), ValueKind::Time(b)) if let Some(order) = a.compare(b) => Ok(order),
+        (a, b) if a.type_name() == b.type_name() => Err(format!(
+            "only numbers, strings, times and durations can be ordered, these are of type {}",
+            a.type_name()
+        )
+        .into()),
         (a, b) => Err(type_mismatch_message(&a, &b).into()),
     }
 }
@@ -90,7 +93,13 @@ pub(super) fn find_position(
 }
 
 fn type_mismatch_message(a: &ValueKind<'_, '_>, b: &ValueKind<'_, '_>) -> String {
-    let (a, b) = (a.json_type(), b.json_type());
-    let hint = if a == JsonType::Null || b == JsonType::Null { ": `is_null(x)` tests for null" } else { "" };
+    let hint = if a.json_type() == JsonType::Null || b.json_type() == JsonType::Null {
+        ": `is_null(x)` tests for null"
+    } else if a.is_time() || b.is_time() {
+        ": `time(x)` reads a text as a time, `duration(x)` as a duration"
+    } else {
+        ""
+    };
+    let (a, b) = (a.type_name(), b.type_name());
     format!("cannot compare values of different types, {a} and {b}{hint}")
 }

@@ -186,13 +186,18 @@ impl Expression {
     /// As [`value`](Self::value).
     pub fn resolve<'a>(&'a self, view: &CallView<'a>) -> Result<ExpressionValue<'a>, ExpressionError> {
         if view.lets.is_none() && self.dependencies.needs_memo {
-            return self.value(view).map(ExpressionValue::Owned);
+            let memo = LetMemo::default();
+            return match self.resolve(&CallView { lets: Some(&memo), ..*view })? {
+                ExpressionValue::Time(time) => Ok(ExpressionValue::Time(time)),
+                value => Ok(ExpressionValue::Owned(value.node().to_value())),
+            };
         }
         let result = catch_panic(|| {
             let (value, fuel) = self.run(view)?;
             Ok(match value {
                 ScriptValue::Json(value) => ExpressionValue::Borrowed(NodeRef::Json(value)),
                 ScriptValue::Borrowed(text) => ExpressionValue::Borrowed(NodeRef::Text(text)),
+                ScriptValue::Time(value) => ExpressionValue::Time(value.with_text()),
                 value => ExpressionValue::Owned(value.to_json(&fuel)?),
             })
         });
@@ -256,6 +261,8 @@ impl Expression {
             return Err(("the input is not a JSON object".into(), None));
         }
         self.dependencies.check_decided(view.session).map_err(|why| (why.into(), None))?;
+        view.check_known(self.dependencies.roots.iter().copied())
+            .map_err(|unknown| (unknown.to_string().into(), None))?;
         let mut evaluation = Interpreter::new(&self.program, CallHost::new(*view), Fuel::new(self.limits));
         match evaluation.run(Vec::new()) {
             Ok(value) => Ok((value, evaluation.fuel)),
@@ -303,8 +310,12 @@ fn path_length(node: &CodeNode) -> Option<usize> {
 
 impl NamedBody for Expression {
     fn evaluate(&self, view: &CallView<'_>) -> NamedResult {
-        match self.value(view) {
-            Ok(value) => NamedResult::Value(value),
+        let evaluated = self.evaluate(view, |value, work| match value {
+            ScriptValue::Time(value) => Ok(NamedResult::Time(*value)),
+            value => value.to_json(work).map(NamedResult::Value),
+        });
+        match evaluated {
+            Ok(result) => result,
             Err(ExpressionError { message, is_absent: true }) => NamedResult::Absent(message),
             Err(ExpressionError { message, .. }) => NamedResult::Undecided(message),
         }

@@ -3,6 +3,7 @@
 use super::fuel::EvalError;
 use crate::call::NodeRef;
 use crate::json::Value;
+use crate::time::TimeText;
 
 /// An evaluation error of an expression; the condition that uses it is undecided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +33,8 @@ pub enum ExpressionValue<'a> {
     Borrowed(NodeRef<'a>),
     /// A new value.
     Owned(Value),
+    /// A timestamp or a duration.
+    Time(TimeText),
 }
 
 impl ExpressionValue<'_> {
@@ -40,6 +43,7 @@ impl ExpressionValue<'_> {
         match self {
             Self::Borrowed(node) => *node,
             Self::Owned(value) => NodeRef::Json(value),
+            Self::Time(time) => NodeRef::Time(time),
         }
     }
 }

@@ -9,17 +9,19 @@ mod arrays;
 mod numbers;
 mod scripts;
 mod strings;
+mod times;
 mod values;
 
 use super::script_function::ScriptFunction;
 
 /// Every function by what it is about, those of scripts only and the effects last.
-const GROUPS: [&[ScriptFunction]; 6] = [
+const GROUPS: [&[ScriptFunction]; 7] = [
     values::FUNCTIONS,
     numbers::FUNCTIONS,
     strings::FUNCTIONS,
     arrays::FUNCTIONS,
     addresses::FUNCTIONS,
+    times::FUNCTIONS,
     scripts::FUNCTIONS,
 ];
 

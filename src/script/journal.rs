@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::effect::{Answer, ScriptEffect};
@@ -12,6 +13,7 @@ use super::fuel::VALUE_BYTES;
 use super::printed_lines::LatestLines;
 use super::script_call::{ScriptCall, ScriptConstants};
 use crate::call::NamedResult;
+use crate::time::TimeValue;
 use crate::json::{self, Value};
 
 /// The maximum number of effects of one call.
@@ -219,6 +221,10 @@ pub(super) struct StoredJournal {
 #[serde(rename_all = "snake_case")]
 enum StoredLet {
     Value(Value),
+    /// A point in time.
+    Timestamp(String),
+    /// Whole seconds, and nanoseconds of the same sign.
+    Duration(i64, i32),
     Open,
     Absent(String),
     Undecided(String),
@@ -230,6 +236,17 @@ impl StoredJournal {
         let lets = std::mem::take(&mut self.lets).into_iter().map(|(name, stored)| {
             let result = match stored {
                 StoredLet::Value(value) => NamedResult::Value(value),
+                StoredLet::Timestamp(text) => match text.parse() {
+                    Ok(at) => NamedResult::Time(TimeValue::Timestamp(at)),
+                    Err(_) => NamedResult::Undecided("its stored value is not a timestamp".to_owned()),
+                },
+                StoredLet::Duration(seconds, nanoseconds) => {
+                    let nanoseconds = SignedDuration::from_nanos(nanoseconds.into());
+                    match SignedDuration::from_secs(seconds).checked_add(nanoseconds) {
+                        Some(duration) => NamedResult::Time(TimeValue::Duration(duration)),
+                        None => NamedResult::Undecided("its stored value is not a duration".to_owned()),
+                    }
+                }
                 StoredLet::Open => NamedResult::OpenCondition,
                 StoredLet::Absent(why) => NamedResult::Absent(why),
                 StoredLet::Undecided(why) => NamedResult::Undecided(why),
@@ -244,6 +261,10 @@ impl From<&NamedResult> for StoredLet {
     fn from(result: &NamedResult) -> Self {
         match result {
             NamedResult::Value(value) => Self::Value(value.clone()),
+            NamedResult::Time(TimeValue::Timestamp(at)) => Self::Timestamp(at.to_string()),
+            NamedResult::Time(TimeValue::Duration(duration)) => {
+                Self::Duration(duration.as_secs(), duration.subsec_nanos())
+            }
             NamedResult::OpenCondition => Self::Open,
             NamedResult::Absent(why) => Self::Absent(why.clone()),
             NamedResult::Undecided(why) => Self::Undecided(why.clone()),
@@ -329,7 +350,7 @@ fn approximate_size(value: &Value) -> usize {
 fn size_of_let(result: &NamedResult) -> usize {
     match result {
         NamedResult::Value(value) => approximate_size(value),
-        NamedResult::OpenCondition => VALUE_BYTES,
+        NamedResult::OpenCondition | NamedResult::Time(_) => VALUE_BYTES,
         NamedResult::Absent(why) | NamedResult::Undecided(why) => VALUE_BYTES + why.len(),
     }
 }

@@ -36,6 +36,7 @@ impl ScriptValue<'_> {
                 equals_object(members, json, work, depth)
             }
             Self::Json(other) => Ok(*other == json),
+            Self::Time(value) => text(&value.to_string()),
             Self::Array(list) => equals_array(list.content.iter().cloned(), json, work, depth),
             Self::Object(object) => {
                 let members = object.content.iter().map(|(key, member)| (key.as_ref(), member.clone()));

@@ -5,6 +5,7 @@
 
 mod exact_number;
 mod fuel;
+mod time_functions;
 mod value;
 mod json_equality;
 mod equality;

@@ -175,6 +175,7 @@ impl NamedValue {
 pub(super) fn read_result<'r>(name: &str, result: &'r NamedResult) -> Result<ScriptValue<'r>, EvalError> {
     match result {
         NamedResult::Value(value) => Ok(ScriptValue::Json(value)),
+        NamedResult::Time(value) => Ok(ScriptValue::Time(*value)),
         NamedResult::OpenCondition => {
             Err(format!("`{name}` is open: a value that it tests is absent").into())
         }

@@ -6,6 +6,7 @@ use super::equality::{compare, equal, find_position};
 use super::exact_number::ExactNumber;
 use super::fuel::{EvalError, Fuel};
 use super::value::{ScriptValue, ValueKind};
+use crate::time::TimeValue;
 
 /// The implementation of an operator: operands → value.
 pub(super) type OperatorFn =
@@ -22,7 +23,7 @@ pub(super) const BINARY_OPERATORS: &[(&str, OperatorFn)] = &[
     ("in", is_in),
     ("!in", |work, a, b| not(&is_in(work, a, b)?)),
     ("+", add),
-    ("-", |_, a, b| calculate("-", a, b, ExactNumber::minus)),
+    ("-", subtract),
     ("*", |_, a, b| calculate("*", a, b, ExactNumber::times)),
     ("/", |_, a, b| calculate("/", a, b, ExactNumber::divided_by)),
     ("%", |_, a, b| calculate("%", a, b, ExactNumber::remainder)),
@@ -106,7 +107,30 @@ pub(super) fn add<'r>(
         work.spend_string(a.len().saturating_add(b.len()))?;
         return Ok(ScriptValue::String([a, b].concat().into()));
     }
+    if let (ValueKind::Time(a), ValueKind::Time(b)) = (a.kind(), b.kind()) {
+        return time_result("+", a, b, a.plus(b));
+    }
     calculate("+", a, b, ExactNumber::plus)
+}
+
+/// The difference of two numbers or two times, or a time and a duration.
+fn subtract<'r>(_: &Fuel, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError> {
+    if let (ValueKind::Time(a), ValueKind::Time(b)) = (a.kind(), b.kind()) {
+        return time_result("-", a, b, a.minus(b));
+    }
+    calculate("-", a, b, ExactNumber::minus)
+}
+
+fn time_result<'r>(
+    symbol: &str,
+    a: TimeValue,
+    b: TimeValue,
+    result: Option<TimeValue>,
+) -> Result<ScriptValue<'r>, EvalError> {
+    result.map(ScriptValue::Time).ok_or_else(|| {
+        let (a, b) = (a.type_name(), b.type_name());
+        format!("`{symbol}` of a {a} and a {b} has no result: it takes a time and a duration, and `-` two times, up to the year 9999").into()
+    })
 }
 
 fn calculate<'r>(
@@ -121,8 +145,8 @@ fn calculate<'r>(
         }
         (a, b) => Err(format!(
             "`{symbol}` takes two numbers, these are of type {} and {}",
-            a.json_type(),
-            b.json_type()
+            a.type_name(),
+            b.type_name()
         )
         .into()),
     }

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use super::exact_number::{ExactNumber, NumberView};
 use super::fuel::{EvalError, Fuel, VALUE_BYTES};
 use crate::json::{JsonType, MAX_DEPTH, Value};
+use crate::time::TimeValue;
 
 /// The maximum nesting of a value that an expression or script creates, not counting borrowed data of the call.
 pub(super) const MAX_NESTING: usize = 64;
@@ -27,6 +28,8 @@ pub(super) enum ScriptValue<'r> {
     Object(Rc<NestedContainer<MemberMap<'r>>>),
     /// Borrowed JSON.
     Json(&'r Value),
+    /// A timestamp or a duration.
+    Time(TimeValue),
 }
 
 /// A new container with its nesting depth: deeper than [`MAX_NESTING`], dropping it could overflow the stack.
@@ -44,6 +47,7 @@ pub(super) enum ValueKind<'v, 'r> {
     String(&'v str),
     Array(ArrayView<'v, 'r>),
     Object(ObjectView<'v, 'r>),
+    Time(TimeValue),
 }
 
 /// A view of an array, borrowed or created.
@@ -125,16 +129,9 @@ impl<'r> ScriptValue<'r> {
         }
     }
 
+    /// The JSON type. A time or a duration is a string as JSON.
     pub(super) fn json_type(&self) -> JsonType {
-        match self {
-            Self::Null => JsonType::Null,
-            Self::Boolean(_) => JsonType::Boolean,
-            Self::Number(_) => JsonType::Number,
-            Self::Borrowed(_) | Self::String(_) => JsonType::String,
-            Self::Array(_) => JsonType::Array,
-            Self::Object(_) => JsonType::Object,
-            Self::Json(value) => JsonType::from_value(value),
-        }
+        self.kind().json_type()
     }
 
     /// The view of the value by JSON type.
@@ -151,6 +148,7 @@ impl<'r> ScriptValue<'r> {
             Self::Json(Value::Array(items)) => ValueKind::Array(ArrayView::Json(items)),
             Self::Object(object) => ValueKind::Object(ObjectView::Created(&object.content)),
             Self::Json(Value::Object(members)) => ValueKind::Object(ObjectView::Json(members)),
+            Self::Time(value) => ValueKind::Time(*value),
         }
     }
 
@@ -221,6 +219,7 @@ impl<'r> ScriptValue<'r> {
                 work.spend_output(text.len())?;
                 Value::from(text.as_str())
             }
+            Self::Time(value) => Value::from(value.to_string()),
             Self::Json(Value::Array(items)) => Value::Array(
                 items
                     .iter()
@@ -285,9 +284,22 @@ impl ValueKind<'_, '_> {
             Self::Null => JsonType::Null,
             Self::Boolean(_) => JsonType::Boolean,
             Self::Number(_) => JsonType::Number,
-            Self::String(_) => JsonType::String,
+            Self::String(_) | Self::Time(_) => JsonType::String,
             Self::Array(_) => JsonType::Array,
             Self::Object(_) => JsonType::Object,
+        }
+    }
+
+    /// Whether it is a time or a duration.
+    pub(super) fn is_time(&self) -> bool {
+        matches!(self, Self::Time(_))
+    }
+
+    /// The name of the type, for messages.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Time(value) => value.type_name(),
+            other => other.json_type().name(),
         }
     }
 }

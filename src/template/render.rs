@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{ExpressionPlaceholder, Placeholder, PlaceholderRoot, PlaceholderStep, Template, TemplatePiece};
-use crate::call::{CallView, NodeRef};
+use crate::call::{CallView, NodeRef, UnknownMember};
 use crate::json::{MAX_DEPTH, Value, is_deeper_than};
 use crate::work_limit::{self, WorkLimitError};
 
@@ -127,6 +127,9 @@ impl TemplatePiece {
     ) -> T {
         match self {
             Self::Literal(literal) => insert(PieceValue::Literal(literal)),
+            Self::Placeholder(placeholder) if let Some(unknown) = placeholder.unknown_root(view) => {
+                insert(PieceValue::Undecided(&placeholder.source, &unknown.to_string()))
+            }
             Self::Placeholder(placeholder) => match placeholder.resolve(view, extra) {
                 Some(node) => insert(PieceValue::Value(node)),
                 None => insert(PieceValue::Absent(&placeholder.source)),
@@ -143,6 +146,13 @@ impl TemplatePiece {
 }
 
 impl Placeholder {
+    fn unknown_root(&self, view: &CallView<'_>) -> Option<UnknownMember> {
+        match &self.root {
+            PlaceholderRoot::Root(root) => view.check_known([*root]).err(),
+            PlaceholderRoot::Named(_) => None,
+        }
+    }
+
     fn resolve<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<NodeRef<'a>> {
         let root = match &self.root {
             PlaceholderRoot::Named(name) => {
@@ -162,10 +172,11 @@ impl Placeholder {
 }
 
 fn scalar_text(node: NodeRef<'_>) -> std::borrow::Cow<'_, str> {
-    match (node.as_str(), node.as_json()) {
-        (Some(text), _) => text.into(),
-        (None, Some(value)) => value.to_string().into(),
-        (None, None) => "".into(),
+    match node {
+        NodeRef::Text(text) => text.into(),
+        NodeRef::Time(time) => time.text.as_str().into(),
+        NodeRef::Json(Value::String(text)) => text.as_str().into(),
+        NodeRef::Json(value) => value.to_string().into(),
     }
 }
 

@@ -144,11 +144,11 @@ impl OutcomeBuilder<'_> {
             ResultView::Absent => {
                 return Err("the tool's result has no text and no structured content".to_owned());
             }
-            ResultView::Unreadable(problem) => return Err(problem.to_string()),
+            ResultView::Unreadable(problem) => return Err(problem.text().to_owned()),
         };
         let is_changed = apply_steps(&transform.output, &view, rendered, &mut result)?;
         if is_changed {
-            let format = self.subject.result_format().map_err(|problem| problem.to_string())?;
+            let format = self.subject.result_format().map_err(|problem| problem.text().to_owned())?;
             tool_result::replace(output, result, format).map_err(|problem| problem.to_string())?;
         }
         Ok(is_changed)

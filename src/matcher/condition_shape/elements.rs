@@ -1,9 +1,9 @@
 //! The keys of `every`, `any_of` and `none` in rules files: those of a condition, and those that name the elements.
 
 use super::{
-    ABSENT, BASE, CONDITION_SHAPE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, EACH,
-    ENDS_WITH, EQ, EXISTS, EXPR_KEY, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
-    MENTIONED_IN, NE, NOT_IN, STARTS_WITH, TYPE,
+    ABSENT, BASE, CONDITION_SHAPE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING,
+    EACH, ENDS_WITH, EQ, EXISTS, EXPR_KEY, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
+    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, STARTS_WITH, TYPE, WITHIN,
 };
 use crate::matcher::mention::AS;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
