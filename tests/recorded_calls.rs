@@ -63,6 +63,9 @@ pub fn play(session: &mut Session, records: &[CallRecord]) -> Vec<Outcome> {
     records
         .chunk_by(|one, next| one.round.is_some() && one.round == next.round)
         .flat_map(|round| {
+            if let Some(task) = round.iter().filter_map(CallRecord::task).next_back() {
+                session.set_task(task);
+            }
             let calls = round.iter().map(|record| record.call.clone()).collect();
             runtime.block_on(session.execute_round(calls, &Recording(records)))
         })

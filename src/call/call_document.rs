@@ -1,6 +1,6 @@
 //! The call document that paths, expressions and templates read, as a borrowed view that is never built as JSON.
 
-use super::{ElementRef, ElementScope, LetMemo, SessionState, ToolCall};
+use super::{ElementRef, ElementScope, LetMemo, RoundDocument, SessionState, Task, ToolCall};
 use crate::json::{JsonType, Value};
 use crate::time::{Moment, TimeText, TimeValue};
 
@@ -27,6 +27,10 @@ pub enum Root {
     Session,
     /// `$.annotations`: the server's description of the tool; untrusted
     Annotations,
+    /// `$.task`: what the user asked for, as the host supplies it
+    Task,
+    /// `$.session.round`: the place of the call in its round. It is read as a member of the session.
+    Round,
     /// `$.now`: the time of the decision, or of the end of the call
     Now,
     /// `$item`, or the name after `as`: an element of `every`, `any_of` or `none`. It is no member of the document.
@@ -35,7 +39,7 @@ pub enum Root {
 
 impl Root {
     /// Every member, in the order in which messages list them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Tool,
         Self::Server,
         Self::Id,
@@ -46,6 +50,7 @@ impl Root {
         Self::Context,
         Self::Session,
         Self::Annotations,
+        Self::Task,
         Self::Now,
     ];
 
@@ -62,6 +67,8 @@ impl Root {
             Self::Context => "context",
             Self::Session => "session",
             Self::Annotations => "annotations",
+            Self::Task => "task",
+            Self::Round => "session.round",
             Self::Now => "now",
             Self::Element(_) => "item",
         }
@@ -225,6 +232,12 @@ pub struct CallView<'a> {
     /// The results of named values for this state of the call. Without a memo they are evaluated each time.
     #[doc(hidden)]
     pub lets: Option<&'a LetMemo>,
+    /// What the user asked for.
+    #[doc(hidden)]
+    pub task: Option<&'a Task>,
+    /// The place of the call in its round.
+    #[doc(hidden)]
+    pub round: Option<&'a RoundDocument>,
     /// The time. Without one, it is unknown.
     #[doc(hidden)]
     pub now: Option<&'a Moment>,
@@ -245,6 +258,8 @@ impl<'a> CallView<'a> {
             session,
             annotations: None,
             lets: None,
+            task: None,
+            round: None,
             now: None,
             elements: None,
         }
@@ -266,6 +281,8 @@ impl<'a> CallView<'a> {
             Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(NodeRef::Json),
             Root::Session => Some(NodeRef::Json(self.session.document())),
             Root::Annotations => self.annotations.map(NodeRef::Json),
+            Root::Task => self.task?.document().map(NodeRef::Json),
+            Root::Round => self.round?.value().map(NodeRef::Json),
             Root::Now => self.now?.text().map(NodeRef::Text),
             Root::Element(element) => self.elements?.find(element),
         }
@@ -277,8 +294,13 @@ impl<'a> CallView<'a> {
     /// One of them exists and is unknown: its name, and why.
     pub fn check_known(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), UnknownMember> {
         for root in roots {
-            if root == Root::Now && self.now.is_none_or(|now| now.timestamp().is_none()) {
-                return Err(UnknownMember { root, why: "the clock failed" });
+            let unknown = match root {
+                Root::Now if self.now.is_none_or(|now| now.timestamp().is_none()) => Some("the clock failed"),
+                Root::Task => self.task.and_then(Task::unknown_reason),
+                _ => None,
+            };
+            if let Some(why) = unknown {
+                return Err(UnknownMember { root, why });
             }
             if let (Root::Result, ResultView::Unreadable(problem)) = (root, self.result) {
                 return Err(UnknownMember { root, why: problem.text() });

@@ -1,6 +1,6 @@
 //! Calls in a file, one JSON object a line: the call with its session and the recorded answer of its tool → [`CallRecord`].
 
-use super::ToolCall;
+use super::{Task, ToolCall};
 use crate::json::{self, Value};
 
 /// The recorded answer of a tool.
@@ -38,6 +38,8 @@ pub struct CallRecord {
     pub session: Option<String>,
     /// Calls of one session with the same round are evaluated together.
     pub round: Option<Value>,
+    /// What the user asked for, from this call of the session on.
+    pub task: Option<Value>,
     /// The tool's answer, if it is known.
     pub recorded: Option<RecordedResult>,
 }
@@ -68,6 +70,12 @@ pub enum CallRecordError {
 }
 
 impl CallRecord {
+    /// What the user asked for. Returns `None` if the line says nothing of it.
+    pub fn task(&self) -> Option<Task> {
+        let task = self.task.as_ref()?;
+        Some(Task::from_json(task).unwrap_or_else(|_| Task::unknown("it has another form")))
+    }
+
     /// Parses one line. Unknown members are ignored.
     pub fn parse(line: &str) -> Result<Self, CallRecordError> {
         let mut members = match json::parse(line)? {
@@ -98,7 +106,15 @@ impl CallRecord {
             }
             Some(other) => return Err(wrong_type("recorded", "an object", &other)),
         };
+        let task = match members.remove("task") {
+            None => None,
+            Some(task) => match Task::from_json(&task) {
+                Ok(_) => Some(task),
+                Err(wanted) => return Err(wrong_type("task", wanted, &task)),
+            },
+        };
         Ok(Self {
+            task,
             call: ToolCall {
                 id: id.unwrap_or_default(),
                 tool: tool.ok_or(CallRecordError::NoTool)?,

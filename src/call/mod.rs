@@ -11,6 +11,8 @@ mod session_state;
 mod shadow_effects;
 mod call_document;
 mod element_scope;
+mod round_position;
+mod task;
 
 pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
@@ -21,9 +23,12 @@ pub use element_scope::{ElementMemo, ElementRef, ElementScope};
 pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
+pub use round_position::{RoundDocument, RoundPosition};
 pub(crate) use session_state::SessionChanges;
 pub use session_state::{OnFull, SessionState, fact_key};
 pub use shadow_effects::RunShadowEffect;
+
+pub use task::{Task, TaskTurn};
 
 use serde::{Deserialize, Serialize};
 

@@ -260,7 +260,11 @@ impl<'s> BudgetAccount<'s> {
         let message = match &budget.message {
             Some(template) => {
                 let (now, state) = (self.kernel.moment(), state.redacted());
-                let view = CallView { now: Some(&now), ..CallView::new(&call, &state) };
+                let view = CallView {
+                    now: Some(&now),
+                    task: Some(self.kernel.task),
+                    ..CallView::new(&call, &state)
+                };
                 template.render(&view, &[]).text
             }
             None => format!("the budget `{}` is used up: no {unit} are left", policy.id),

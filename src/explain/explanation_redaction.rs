@@ -68,6 +68,7 @@ impl<'v> ExplanationRedactor<'v> {
                 _ => Value::from(text),
             },
             NodeRef::Time(time) => Value::from(time.text.as_str()),
+            NodeRef::Json(value) if matches!(root, Root::Task | Root::Round) => self.document(root, value),
             NodeRef::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
         };
         truncate_value(value)
@@ -141,7 +142,14 @@ impl<'v> ExplanationRedactor<'v> {
             Root::Context => (&self.view.call.context, &self.context),
             Root::Session => (self.view.session.document(), &self.session),
             Root::Annotations => (self.view.annotations?, &self.annotations),
-            Root::Tool | Root::Server | Root::Id | Root::Error | Root::Now | Root::Element(_) => return None,
+            Root::Tool
+            | Root::Server
+            | Root::Id
+            | Root::Error
+            | Root::Task
+            | Root::Round
+            | Root::Now
+            | Root::Element(_) => return None,
         };
         if self.redactions_of(root).next().is_none() && self.masks.is_empty() {
             return Some(value.clone());
@@ -181,8 +189,8 @@ pub(super) fn applies_to(redact: &Redact, root: Root) -> bool {
     match root {
         Root::Input => redact.input,
         Root::Output | Root::Error | Root::Result => redact.output,
-        Root::Context | Root::Session | Root::Annotations | Root::Element(_) => true,
-        Root::Tool | Root::Server | Root::Id | Root::Now => false,
+        Root::Context | Root::Session | Root::Annotations | Root::Task | Root::Element(_) => true,
+        Root::Tool | Root::Server | Root::Id | Root::Round | Root::Now => false,
     }
 }
 

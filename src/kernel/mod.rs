@@ -47,8 +47,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, SessionState,
-    ToolCall, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, RoundDocument,
+    RoundPosition, SessionState, Task, ToolCall, reason_code,
 };
 use crate::host::Clock;
 use crate::json::Value;
@@ -77,6 +77,10 @@ pub struct Kernel<'k> {
     pub keys: &'k Keys,
     /// The listener, if there is one.
     pub listener: Option<&'k dyn EventListener>,
+    /// What the user asked for.
+    pub task: &'k Task,
+    /// The place of the call in its round, if it is known.
+    pub round: Option<RoundPosition>,
 }
 
 impl std::fmt::Debug for Kernel<'_> {
@@ -156,7 +160,11 @@ impl<'k> Kernel<'k> {
 
     /// A call as policies see it before it runs.
     pub(crate) fn view<'a>(&'a self, call: &'a ToolCall, session: &'a SessionState) -> CallView<'a> {
-        CallView { annotations: self.annotations(call), ..CallView::new(call, session) }
+        CallView {
+            annotations: self.annotations(call),
+            task: Some(self.task),
+            ..CallView::new(call, session)
+        }
     }
 
     /// The annotations of a call's tool, from its server.
@@ -213,7 +221,8 @@ impl<'k> Kernel<'k> {
         let chains = self.layers.iter().map(|layer| layer.tool_policies(server, &call.tool)).collect();
         let (tool, listener) = (self.tools.get(call), self.listener);
         let now = self.moment();
-        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys, now }
+        let (task, round) = (self.task, RoundDocument::new(self.round));
+        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys, now, task, round }
     }
 
     /// The time now. It is unknown if the clock panics.
@@ -305,12 +314,20 @@ struct CallScope<'a> {
     keys: &'a Keys,
     /// The time, read once for all policies.
     now: Moment,
+    task: &'a Task,
+    round: RoundDocument,
 }
 
 impl<'a> CallScope<'a> {
     fn view<'v>(&'v self, session: &'v SessionState) -> CallView<'v> {
         let annotations = self.tool.and_then(|tool| tool.descriptor.annotations.as_ref());
-        CallView { annotations, now: Some(&self.now), ..CallView::new(self.call, session) }
+        CallView {
+            annotations,
+            task: Some(self.task),
+            round: Some(&self.round),
+            now: Some(&self.now),
+            ..CallView::new(self.call, session)
+        }
     }
 
     /// Reads `$.result` from an output. Returns `None` if no policy of the call reads it, or if there is no output.

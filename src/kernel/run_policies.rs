@@ -16,7 +16,7 @@ impl<'k> Kernel<'k> {
     fn run_policies(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
         let call = run_as_call(context);
         let now = self.moment();
-        let view = CallView { now: Some(&now), ..CallView::new(&call, session) };
+        let view = CallView { now: Some(&now), task: Some(self.task), ..CallView::new(&call, session) };
         let mut matching = Vec::new();
         for (layer, policies) in (0u32..).zip(self.layers) {
             for index in policies.run_policies() {
@@ -53,7 +53,8 @@ impl<'k> Kernel<'k> {
         // Values in prompts are redacted.
         let redacted_session = session.redacted();
         let now = self.moment();
-        let view = CallView { now: Some(&now), ..CallView::new(&call, &redacted_session) };
+        let view =
+            CallView { now: Some(&now), task: Some(self.task), ..CallView::new(&call, &redacted_session) };
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
         for (reference, policy) in self.run_policies(context, session) {
             if let PolicyKind::Model(model) = &policy.kind
@@ -106,7 +107,8 @@ impl<'k> Kernel<'k> {
         let call = run_as_call(context);
         let redacted_session = session.redacted();
         let now = self.moment();
-        let view = CallView { now: Some(&now), ..CallView::new(&call, &redacted_session) };
+        let view =
+            CallView { now: Some(&now), task: Some(self.task), ..CallView::new(&call, &redacted_session) };
         let (mut halted, mut shadows) = (None, Vec::new());
         for (_, policy) in self.run_policies(context, session) {
             let PolicyKind::Halt(halt) = &policy.kind else { continue };

@@ -37,7 +37,7 @@ impl Kernel<'_> {
         // Conditions of these policies read only the context and the session.
         let none = ToolCall::new("", "", Value::Null).with_context(context.clone());
         let now = self.moment();
-        let view = CallView { now: Some(&now), ..CallView::new(&none, session) };
+        let view = CallView { now: Some(&now), task: Some(self.task), ..CallView::new(&none, session) };
         let mut streams = Vec::new();
         for (layer, policies) in (0u32..).zip(self.layers) {
             for (index, policy) in (0u32..).zip(policies.policies()) {

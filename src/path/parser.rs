@@ -125,9 +125,12 @@ impl AstBuilder<'_> {
                     }
                     false => parse_root(&name, range)?,
                 };
-                Ok(ParsedQuery {
-                    base: QueryBase::CallMember(root),
-                    segments: self.segments(segments.collect())?,
+                let segments = self.segments(segments.collect())?;
+                Ok(match (root, segments.split_first()) {
+                    (Root::Session, Some((first, rest))) if names_round(first) => {
+                        ParsedQuery { base: QueryBase::CallMember(Root::Round), segments: rest.to_vec() }
+                    }
+                    _ => ParsedQuery { base: QueryBase::CallMember(root), segments },
                 })
             }
             _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
@@ -369,6 +372,11 @@ fn convert_step(segment: SingularQuerySegment) -> PathStep {
         SingularQuerySegment::Name(name) => PathStep::Name(name),
         SingularQuerySegment::Index(index) => PathStep::Index(index),
     }
+}
+
+/// Whether a segment below the session selects the place in the round, which is supplied with the call and no part of the state.
+fn names_round(segment: &Segment) -> bool {
+    segment.as_step() == Some(PathStep::Name("round".to_owned()))
 }
 
 fn parse_element(name: &str, elements: &ElementNames, range: Range<usize>) -> Result<Root, PathError> {

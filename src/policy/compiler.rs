@@ -310,7 +310,7 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         _ => Mode::Enforce,
     };
     let (matcher, kind) = (matcher.unwrap_or_default(), kind?);
-    let of_run_alone = |root: &Root| matches!(root, Root::Context | Root::Session | Root::Now);
+    let of_run_alone = |root: &Root| matches!(root, Root::Context | Root::Session | Root::Task | Root::Now);
     // A `halt` whose conditions read no call stops the run at any point.
     let halts_run = matches!(&kind, PolicyKind::Halt(halt) if halt.script.is_none())
         && matcher.tools.is_empty()

@@ -369,7 +369,7 @@ impl<'a> PolicyReader<'a> {
         self.roots_read.extend(roots.iter().copied());
         let (of_run, after_tool) = (self.of_run, self.after_tool);
         let missing = roots.into_iter().find(|root| match of_run {
-            true => !matches!(root, Root::Context | Root::Session | Root::Now),
+            true => !matches!(root, Root::Context | Root::Session | Root::Task | Root::Now),
             false => root.is_settle_only() && !after_tool,
         });
         let Some(root) = missing else { return true };

@@ -216,7 +216,15 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
             ReadOnlyVariable::Root(Root::Annotations) => {
                 annotations.map_or(ScriptValue::Null, ScriptValue::Json)
             }
-            ReadOnlyVariable::Root(root @ (Root::Output | Root::Error | Root::Result | Root::Now | Root::Element(_))) => {
+            ReadOnlyVariable::Root(
+                root @ (Root::Output
+                | Root::Error
+                | Root::Result
+                | Root::Task
+                | Root::Round
+                | Root::Now
+                | Root::Element(_)),
+            ) => {
                 return Err(format!("a script has no `{}`", root.name()).into());
             }
         })

@@ -120,6 +120,7 @@ impl Session {
             offered: self.offered.clone(),
             listener: self.listener.clone(),
             round: RoundProgress::default(),
+            task: self.task.clone(),
         }
     }
 }
@@ -127,7 +128,7 @@ impl Session {
 impl Session {
     fn kernel_over<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
         let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
-        Kernel { tools, ..self.shared.kernel(layers) }
+        Kernel { tools, task: &self.task, ..self.shared.kernel(layers) }
     }
 
     /// Whether this many running calls could use up a budget of the run.

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 
-use crate::call::{Outcome, SessionState, ToolCall};
+use crate::call::{Outcome, RoundPosition, SessionState, Task, ToolCall};
 use crate::diagnostic::SourceMap;
 use crate::execution::{
     BudgetAccount, CallContext, CallRunner, EngineServices, HookRunner, OfferedTools, RoundProgress,
@@ -53,7 +53,8 @@ impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
         let EngineServices { clock, keys, .. } = &self.services;
-        Kernel { layers, tools: self.tools.set(), clock: &**clock, keys, listener: None }
+        let tools = self.tools.set();
+        Kernel { layers, tools, clock: &**clock, keys, listener: None, task: &Task::NONE, round: None }
     }
 }
 
@@ -95,6 +96,8 @@ pub struct Session {
     round: RoundProgress,
     /// The listener, if there is one.
     listener: Option<Arc<dyn EventListener>>,
+    /// What the user asked for.
+    task: Task,
 }
 
 /// What stays the same while a call or a round runs: its rules, each layer of one revision, and its conversation.
@@ -159,6 +162,7 @@ impl Session {
             is_recorded: false,
             keeps_recorded_course: false,
             has_loaded_state: false,
+            task: Task::NONE,
         }
     }
 
@@ -192,6 +196,13 @@ impl Session {
     /// The state, for the host to set `conversationId`, `iteration` and the like.
     pub fn state_mut(&mut self) -> &mut SessionState {
         &mut self.state
+    }
+
+    /// Sets what the user asked for, which policies read as `$.task`, for the decisions from now on. Call it for each message of the user.
+    ///
+    /// Policies trust it: make it of what the user wrote, and never of what the model, a tool or an unauthenticated client sent.
+    pub fn set_task(&mut self, task: Task) {
+        self.task = task;
     }
 
     /// Adds a hook after the present ones: first the prompt's, then the call's.
@@ -327,12 +338,20 @@ impl Session {
         let SessionScope { layers, conversation } = scope;
         self.name_conversation(conversation);
         let Self { shared, state, unique_name, is_recorded, hooks, run, tools, formatter, name, .. } = self;
-        let Self { listener, round, offered, keeps_recorded_course, .. } = self;
+        let Self { listener, round, offered, keeps_recorded_course, task, .. } = self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
         let services = &shared.services;
         let EngineServices { clock, keys, .. } = services;
         let context = CallContext {
-            kernel: Kernel { layers, tools, clock: &**clock, keys, listener: listener.as_deref() },
+            kernel: Kernel {
+                layers,
+                tools,
+                clock: &**clock,
+                keys,
+                listener: listener.as_deref(),
+                task,
+                round: Some(RoundPosition::ALONE),
+            },
             services,
             executor,
             hooks: HookRunner { all: hooks, run, tools, observers: &services.observers },
@@ -372,7 +391,7 @@ impl Session {
 
     /// The kernel that decides about the run.
     fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        Kernel { listener: self.listener.as_deref(), ..self.shared.kernel(layers) }
+        Kernel { listener: self.listener.as_deref(), task: &self.task, ..self.shared.kernel(layers) }
     }
 
     /// The present rules and conversation of the session.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::Session;
-use crate::call::{Outcome, Reason, ToolCall, reason_code};
+use crate::call::{Outcome, Reason, RoundPosition, ToolCall, reason_code};
 use crate::execution::{CallRunner, PreparedCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect};
@@ -52,13 +52,18 @@ impl Session {
         for (call, occurrence) in calls.into_iter().zip(occurrences) {
             prepared.push(runner.prepare(call, occurrence, &stored).await);
         }
-        let decisions: Vec<Option<Decision<'_>>> =
-            prepared.iter().map(|prepared| runner.decide(prepared)).collect();
+        let size = prepared.len();
+        let mut decisions: Vec<Option<Decision<'_>>> = Vec::with_capacity(size);
+        for (index, prepared) in prepared.iter().enumerate() {
+            runner.context.kernel.round = Some(RoundPosition { size, index });
+            decisions.push(runner.decide(prepared));
+        }
         let keeps_course = runner.context.session.keeps_recorded_course;
         let mut has_changed = !keeps_course && runner.halt_by_any(decisions.iter().flatten());
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(prepared.len());
-        for (prepared, mut decision) in prepared.iter().zip(decisions) {
+        for (index, (prepared, mut decision)) in prepared.iter().zip(decisions).enumerate() {
             let started = Instant::now();
+            runner.context.kernel.round = Some(RoundPosition { size, index });
             runner.round.start(prepared.hooked.requested().clone());
             if let Some(planned) = decision.take() {
                 let now = if has_changed { runner.decide_again(prepared, planned) } else { planned };

@@ -124,8 +124,8 @@ impl Session {
     pub(super) async fn settle_usage(&mut self, next: Option<BudgetAmounts>) -> Result<(), RunEnd> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let scope = self.scope();
-        let Self { shared, state, run, progress, listener, .. } = self;
-        let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&scope.layers) };
+        let Self { shared, state, run, progress, listener, task, .. } = self;
+        let kernel = Kernel { listener: listener.as_deref(), task, ..shared.kernel(&scope.layers) };
         let budgets =
             BudgetAccount { services: &shared.services, kernel, run, conversation: &scope.conversation };
         for usage in unpaid {

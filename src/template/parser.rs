@@ -148,10 +148,16 @@ impl<'t> TemplateParser<'t> {
                 .with_help("name a value, as in `{{ input.amount }}`"));
         }
         self.consume("$.");
-        let subject = self.parse_root(extra)?;
+        let mut subject = self.parse_root(extra)?;
         let mut steps = Vec::new();
         while let Some(step) = self.parse_step()? {
             steps.push(step);
+        }
+        if matches!(subject, PlaceholderRoot::Root(Root::Session))
+            && matches!(steps.first(), Some(PlaceholderStep::Key(key)) if key == "round")
+        {
+            subject = PlaceholderRoot::Root(Root::Round);
+            steps.remove(0);
         }
         if let (PlaceholderRoot::Named(name), false) = (&subject, steps.is_empty()) {
             return Err(TemplateError::new(

@@ -4,7 +4,7 @@ use crate::condition_source::TestSource;
 use crate::lint_context::LintContext;
 use crate::policy_source::PolicySource;
 use crate::scalars::is_literal;
-use callgate::call::{CallView, Root, SessionState, ToolCall};
+use callgate::call::{CallView, Root, SessionState, Task, ToolCall};
 use callgate::host::SystemClock;
 use callgate::json::{Map, Number, Value, json};
 use callgate::kernel::{Effect, Kernel};
@@ -59,8 +59,15 @@ impl ExampleCall {
     pub(super) fn is_refused_by(&self, checked: &LintContext<'_>, policy: &str) -> bool {
         let layers = [checked.compiled.clone()].into_iter().collect();
         let Some(keys) = checked.keys() else { return false };
-        let kernel =
-            Kernel { layers: &layers, tools: checked.tool_set(), clock: &SystemClock, keys, listener: None };
+        let kernel = Kernel {
+            layers: &layers,
+            tools: checked.tool_set(),
+            clock: &SystemClock,
+            keys,
+            listener: None,
+            task: &Task::NONE,
+            round: None,
+        };
         let decision = kernel.decide(&self.call, &self.session);
         matches!(decision.effect(), Effect::Deny | Effect::Halt)
             && decision.reason().policy.as_deref() == Some(policy)

@@ -78,7 +78,8 @@ pub(super) fn read(
         context: if context.is_empty() { Value::Null } else { Value::Object(context) },
         options: Value::Null,
     };
-    Some(CallStep { call, answers, expect })
+    let task = laid.get("task").and_then(|node| reader.read_task(node));
+    Some(CallStep { call, task, answers, expect })
 }
 
 /// Reads a tool's answers from a call or a stub. Returns `None` if there are none, or if they conflict.

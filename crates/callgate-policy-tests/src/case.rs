@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::expectation::Expectation;
 use crate::stub::{Stub, StubbedAnswers};
-use callgate::call::{SessionState, ToolCall};
+use callgate::call::{SessionState, Task, ToolCall};
 use callgate::diagnostic::Location;
 use callgate::json::Value;
 use callgate::message::Approver;
@@ -30,6 +30,8 @@ pub(super) struct TestCase {
     pub(super) location: Location,
     pub(super) clock: Timestamp,
     pub(super) session: SessionState,
+    /// What the user asked for, until a call says otherwise.
+    pub(super) task: Task,
     /// The stubs of the case, then those of the file.
     pub(super) stubs: Vec<Arc<Stub>>,
     pub(super) steps: Arc<Vec<CaseStep>>,
@@ -156,6 +158,8 @@ impl ReplyAction {
 #[derive(Debug)]
 pub(super) struct CallStep {
     pub(super) call: ToolCall,
+    /// What the user asked for, from this call on.
+    pub(super) task: Option<Task>,
     /// The call's own answers; they take precedence over stubs.
     pub(super) answers: Option<StubbedAnswers>,
     pub(super) expect: Option<Expectation>,

@@ -102,6 +102,10 @@ impl CaseTemplate<'_> {
             location: reader.locate(head_span(node)),
             clock: case.get("clock").and_then(|node| reader.read_timestamp(node)).unwrap_or(reader.clock),
             session: case.get("session").map(|node| read_session(node, reader)).unwrap_or_default(),
+            task: case
+                .get("task")
+                .and_then(|node| reader.read_task(node))
+                .unwrap_or_else(|| reader.task.clone()),
             stubs,
             steps: Arc::clone(&self.steps),
             tested_call,

@@ -185,6 +185,7 @@ fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> Case
         session = session.with_listener(listener);
     }
     *session.state_mut() = case.session.clone();
+    session.set_task(case.task.clone());
     let mut run = CaseRun { case, clock, session, conversation, report: case.empty_report() };
     case.steps.iter().for_each(|step| run.run_step(step));
     if let Some(tested_call) = &case.tested_call {
@@ -227,6 +228,9 @@ impl CaseRun<'_> {
         let tools = StubbedTools::new(steps, &case.stubs, &clock);
         let calls = || steps.iter().map(|step| &step.call);
         let session = &mut self.session;
+        if let Some(task) = steps.iter().filter_map(|step| step.task.as_ref()).next_back() {
+            session.set_task(task.clone());
+        }
         let outcomes = match (&mut self.conversation, steps) {
             (Some(conversation), _) => {
                 clock.block_on(conversation.run_round(session, &calls().collect::<Vec<_>>(), &tools))

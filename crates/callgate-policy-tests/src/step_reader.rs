@@ -15,7 +15,7 @@ use callgate::safe_text::{escape_controls, truncate};
 use callgate::source::{MappingEntry, YamlNode};
 
 const CALL_KEYS: &[&str] =
-    &["input", "context", "server", "id", "returns", "fails", "answers", "takes", "expect"];
+    &["input", "context", "task", "server", "id", "returns", "fails", "answers", "takes", "expect"];
 const REPLY_KEYS: &[&str] = &["by", "roles", "reason", "expect"];
 
 /// The key that determines a step's form, of which each step has exactly one, and the keys allowed beside it.

@@ -44,6 +44,7 @@ pub(super) fn read(
     let noon = DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
     reader.clock = root.get("clock").and_then(|node| reader.read_timestamp(node)).unwrap_or(noon);
     reader.context = root.get("context").map(|node| reader.read_mapping(node, "context")).unwrap_or_default();
+    reader.task = root.get("task").and_then(|node| reader.read_task(node)).unwrap_or_default();
     reader.stubs = case_reader::read_stubs(root.get("stubs"), &mut reader);
     let tools = root.get("tools").map(|node| read_tools(node, &mut reader)).unwrap_or_default();
     let nodes = root.get("cases").and_then(YamlNode::items).unwrap_or_default();

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use regex::Regex;
 
 use crate::stub::Stub;
+use callgate::call::Task;
 use callgate::diagnostic::{
-    Diagnostic, Diagnostics, INVALID_TIME, Location, MISSING_QUANTIFIER, PATH_NOT_HERE, SourceMap, Span,
-    WRONG_TYPE,
+    Diagnostic, Diagnostics, INVALID_OPERAND, INVALID_TIME, Location, MISSING_QUANTIFIER, PATH_NOT_HERE,
+    SourceMap, Span, WRONG_TYPE,
 };
 use callgate::json::{Map, Value};
 use callgate::matcher::{Condition, Matcher};
@@ -22,6 +23,7 @@ pub(super) struct TestFileReader<'a> {
     /// The ids of named policies, with their spans.
     pub(super) policy_references: Vec<(Span, String)>,
     pub(super) context: Map,
+    pub(super) task: Task,
     pub(super) clock: Timestamp,
     pub(super) stubs: Vec<Arc<Stub>>,
 }
@@ -35,8 +37,24 @@ impl<'a> TestFileReader<'a> {
             reader,
             policy_references: Vec::new(),
             context: Map::new(),
+            task: Task::NONE,
             clock: Timestamp::UNIX_EPOCH,
             stubs: Vec::new(),
+        }
+    }
+
+    /// Reads what the user asked for: a string, or a list of turns.
+    pub(super) fn read_task(&mut self, node: &YamlNode) -> Option<Task> {
+        match Task::from_json(&node.to_json()) {
+            Ok(task) => Some(task),
+            Err(wanted) => {
+                let message = format!("`task` is not {wanted}");
+                self.report(
+                    Diagnostic::new(&INVALID_OPERAND, node.span, message)
+                        .with_help("write for example `task: Pay the rent.`, or a list with one item for each message of the user"),
+                );
+                None
+            }
         }
     }
 

@@ -146,13 +146,14 @@ static STUB: RecordShape = RecordShape {
 };
 
 const TOOL: FieldShape = FieldShape::required("tool", NAME, "The tool's own name.");
-const CALL_KEYS: [FieldShape; 8] = [
+const CALL_KEYS: [FieldShape; 9] = [
     FieldShape::optional("input", Shape::Any, "The arguments. Default: `{}`."),
     FieldShape::optional(
         "context",
         Shape::Any,
         "The context that the host vouches for; merged over the context of the case and of the file.",
     ),
+    TASK,
     FieldShape::optional("server", NAME, "The MCP server that has the tool."),
     FieldShape::optional("id", NAME, "The call's id. By default, calls are numbered: `call_1`, `call_2`, …"),
     RETURNS,
@@ -302,6 +303,12 @@ const CONTEXT: FieldShape = FieldShape::optional(
     Shape::Any,
     "The context that the host vouches for in every call, such as `{ principal: ana }`. A call's own members take precedence.",
 );
+const TASK: FieldShape = FieldShape::optional(
+    "task",
+    Shape::Any,
+    "What the user asked for, which policies read as `$.task`: a string, or a list with one item for each message of the user, a string or \
+     `{ text, at }`. That of a call counts from this call on, in place of that of the case or the file.",
+);
 const STUB_LIST: Shape = Shape::NonEmptyList(&Shape::Record(&STUB));
 const STUBS: FieldShape =
     FieldShape::optional("stubs", STUB_LIST, "The tools' answers. The first stub that matches applies.");
@@ -338,6 +345,7 @@ pub(super) static CASE: LazyLock<RecordShape> = LazyLock::new(|| {
                 "A table: the case is run once for each row, with a session of its own.",
             ),
             CONTEXT,
+            TASK,
             STUBS,
             FieldShape::optional(
                 "session",
@@ -357,6 +365,7 @@ static TESTS: LazyLock<RecordShape> = LazyLock::new(|| {
             FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
             FieldShape::optional("tools", TOOLS, "The known tools."),
             CONTEXT,
+            TASK,
             CLOCK,
             STUBS,
             FieldShape::required("cases", Shape::NonEmptyList(leak(Shape::Record(&CASE))), "The cases."),

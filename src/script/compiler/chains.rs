@@ -6,7 +6,7 @@ use super::{CompileResult, Compiler};
 use crate::call::Root;
 use crate::script::function_table::find_function;
 use crate::script::parser::{ChainLink, split_chain};
-use crate::script::program::{AssignTarget, Code, CodeNode, TargetStep};
+use crate::script::program::{AssignTarget, Code, CodeNode, ReadOnlyVariable, TargetStep};
 use crate::script::script_function::Implementation;
 
 /// The maximum number of links in a chain such as `a.b[c].d()`.
@@ -29,6 +29,12 @@ impl Compiler<'_> {
             && call.name == "call"
         {
             let node = self.compile_variable_call(&variable.1, closure, call, *position)?;
+            return self.compile_links(node, base, &links, 1);
+        }
+        if self.is_round(base, &links) {
+            self.dependencies.add(Root::Round, Vec::new());
+            let member = Code::Member(ReadOnlyVariable::Root(Root::Round));
+            let node = Self::new_node(base.start_position(), member);
             return self.compile_links(node, base, &links, 1);
         }
         let mut direct = 0;

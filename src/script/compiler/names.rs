@@ -141,6 +141,15 @@ impl Compiler<'_> {
         }
     }
 
+    /// Whether a chain begins with `session.round`, which is supplied with the call and is no part of the session's state.
+    pub(super) fn is_round(&self, base: &Expr, links: &[ChainLink<'_>]) -> bool {
+        let Expr::Variable(variable, _, _) = base else { return false };
+        !self.has_statements()
+            && variable.1 == Root::Session.name()
+            && self.find_slot(&variable.1).is_none()
+            && links.first().and_then(ChainLink::key) == Some("round")
+    }
+
     /// Compiles the rest of a chain after `?.` or `?[`.
     pub(super) fn compile_optional_link(
         &mut self,

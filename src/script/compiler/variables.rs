@@ -91,7 +91,7 @@ impl Compiler<'_> {
         }
         if self.is_script() {
             return match Root::from_name(name)? {
-                Root::Input | Root::Output | Root::Error | Root::Result | Root::Now => None,
+                Root::Input | Root::Output | Root::Error | Root::Result | Root::Task | Root::Now => None,
                 root => Some(ReadOnlyVariable::Root(root)),
             };
         }

@@ -225,6 +225,9 @@ impl OpenSessions {
             return Ok(());
         }
         self.waiting_bytes = self.waiting_bytes.saturating_sub(std::mem::take(&mut open.round_bytes));
+        if let Some(task) = open.round.iter().filter_map(CallRecord::task).next_back() {
+            open.session.set_task(task);
+        }
         let (calls, player) = RecordedExecutor::split_round(std::mem::take(&mut open.round));
         let outcomes = self.runtime.block_on(open.session.execute_round(calls, &player));
         outcomes.into_iter().try_for_each(show)

@@ -67,6 +67,9 @@ pub(super) fn redact_records(
         let mut replace = |text: &mut String| secrets.replace(&everywhere, text);
         for_each_string(&mut record.call.input, &mut replace);
         for_each_string(&mut record.call.context, &mut replace);
+        if let Some(task) = &mut record.task {
+            for_each_string(task, &mut replace);
+        }
         record.session.iter_mut().for_each(&mut replace);
         match &mut record.recorded {
             Some(RecordedResult::Output(output)) => for_each_string(output, &mut replace),

@@ -44,6 +44,9 @@ pub(super) fn run_recorded(
             })
             .collect();
         let tools = StubbedTools::new(&steps, &[], &clock);
+        if let Some(task) = round.iter().filter_map(CallRecord::task).next_back() {
+            session.set_task(task);
+        }
         let outcomes = match steps.as_slice() {
             [step] => vec![clock.block_on(session.execute(step.call.clone(), &tools))],
             _ => {
@@ -68,5 +71,5 @@ fn to_step(record: &CallRecord, number: usize) -> CallStep {
         }
     });
     let answers = result.map(|result| vec![StubbedAnswer { result: Some(result), takes: None }]);
-    CallStep { call, answers, expect: None }
+    CallStep { call, task: None, answers, expect: None }
 }

@@ -185,6 +185,9 @@ impl GeneratedCall<'_> {
         if !call.input.as_object().is_some_and(Map::is_empty) {
             members.insert("input".to_owned(), call.input.clone());
         }
+        if let Some(task) = &record.task {
+            members.insert("task".to_owned(), task.clone());
+        }
         let own = call
             .context
             .as_object()
