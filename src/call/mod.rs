@@ -12,6 +12,7 @@ mod shadow_effects;
 mod call_document;
 mod element_scope;
 mod round_position;
+mod sealed_task;
 mod task;
 
 pub use amount::Amount;

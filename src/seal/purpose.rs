@@ -22,11 +22,13 @@ pub enum Purpose {
     Limit,
     /// The key of a cached result.
     Cache,
+    /// What the user asked for, from the host to a gateway.
+    Task,
 }
 
 impl Purpose {
     /// All purposes, each at the index that [`Purpose::index`] returns.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Approval,
         Self::Answer,
         Self::Session,
@@ -36,6 +38,7 @@ impl Purpose {
         Self::Redaction,
         Self::Limit,
         Self::Cache,
+        Self::Task,
     ];
 
     /// The name that subkeys are derived from. It never changes: existing seals and ciphertexts would become invalid.
@@ -50,6 +53,7 @@ impl Purpose {
             Self::Redaction => "redaction",
             Self::Limit => "limit",
             Self::Cache => "cache",
+            Self::Task => "task",
         }
     }
 

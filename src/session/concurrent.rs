@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use self::call_queue::{CallQueue, Inner, RulesOf};
 use super::{Session, SessionScope};
 use crate::approval::{ApprovalRequirement, BoundRequest, LedgerKey};
-use crate::call::{Outcome, SessionState, ToolCall};
+use crate::call::{Outcome, SessionState, Task, ToolCall};
 use crate::execution::{
     ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
 };
@@ -32,6 +32,8 @@ use crate::tools::ToolDescriptor;
 #[derive(Clone)]
 pub struct ConcurrentSession {
     inner: Arc<Inner>,
+    /// What the user asked for, for the calls that are executed through this value.
+    task: Option<Task>,
 }
 
 impl std::fmt::Debug for ConcurrentSession {
@@ -85,7 +87,7 @@ impl Session {
         });
         let left = watch::Sender::new(0);
         let inner = Inner { line, approval_scope, rules_of, left, keeping: tokio::sync::Mutex::new(()) };
-        ConcurrentSession { inner: Arc::new(inner) }
+        ConcurrentSession { inner: Arc::new(inner), task: None }
     }
 
     /// Marks the state of the session so far as unknown, unless a shared store knows it: conditions that read
@@ -148,6 +150,14 @@ impl Session {
 }
 
 impl ConcurrentSession {
+    /// The same session, whose policies read this as `$.task` for the calls that are executed or resumed through the result.
+    ///
+    /// Policies trust it: see [`Session::set_task`].
+    #[must_use]
+    pub fn with_task(&self, task: Task) -> Self {
+        Self { inner: Arc::clone(&self.inner), task: Some(task) }
+    }
+
     /// Evaluates one call, runs it if the policies allow it, and returns its outcome. No other call of the
     /// session may have its id: ids are not kept, for sessions of gateways are long. A call without one is
     /// given one.
@@ -160,7 +170,7 @@ impl ConcurrentSession {
         // Hooks may ask, and change what is asked about: the approval is looked up before they see the call.
         let recalls_first = requester.is_some() && !self.inner.queue().session.hooks.is_empty();
         let call = self.inner.queue().session.name_call(call);
-        let mut turn = self.inner.enter(&call);
+        let mut turn = self.inner.enter(&call, self.task.as_ref());
         let hooked = match recalls_first {
             true => HookedCall::untouched(call),
             false => self.inner.hooked(call).await,
@@ -208,7 +218,7 @@ impl ConcurrentSession {
             let session = &mut self.inner.queue().session;
             (session.name_call(call), !session.hooks.is_empty())
         };
-        let mut turn = self.inner.enter(&call);
+        let mut turn = self.inner.enter(&call, self.task.as_ref());
         self.inner.begin(&mut turn, &call, has_hooks).await;
         let session = &mut turn.session;
         let scope = session.scope();

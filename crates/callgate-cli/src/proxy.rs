@@ -15,7 +15,7 @@ use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
 use super::state_store::OpenStateStore;
 use super::supervise;
 use callgate::engine::{Engine, ReloadEvent};
-use callgate_mcp::{Gateway, ServerSpec, Transport};
+use callgate_mcp::{Gateway, ServerSpec, TaskSource, Transport};
 
 /// Run an MCP gateway: evaluate every tool call between an MCP client and its servers against the policies.
 ///
@@ -42,6 +42,10 @@ pub(super) struct ProxyArgs {
     /// with the same session
     #[arg(long, value_name = "NAME", conflicts_with = "listen")]
     session: Option<String>,
+    /// What the user asked for, which policies read as `$.task`: FILE, or `fd:N` for an inherited descriptor. Read for each call; the host
+    /// replaces it when the user writes. Text is one message, a `.json` file or a descriptor has a list of them
+    #[arg(long, value_name = "FILE", conflicts_with = "listen", value_parser = TaskSource::parse)]
+    task: Option<TaskSource>,
     /// Show and run only tools that match this lock file; see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
@@ -121,6 +125,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     }
     if let Some(session) = &arguments.session {
         gateway = gateway.with_session(session);
+    }
+    if let Some(task) = &arguments.task {
+        gateway = gateway.with_task(task.clone());
     }
     if let Some(state) = approvals_state_url(&url) {
         gateway = gateway.with_approval_state(state);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::client_info::ClientContext;
 use super::pins::{LockFileError, PinStatus, PinnedTools, Signers};
+use super::task_source::TaskSource;
 use super::tool_change_notifier::ToolChangeNotifier;
 use super::upstream_server::{ServerSpec, Transport};
 use callgate::engine::Engine;
@@ -31,6 +32,8 @@ pub struct Gateway {
     pub(super) approval_state: Option<String>,
     /// The reviewed tools, if only those may be used.
     pub(super) pins: Option<PinnedTools>,
+    /// Where the host writes what the user asked for.
+    pub(super) task: Option<TaskSource>,
     /// The rules can be reloaded while it runs.
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
@@ -57,6 +60,7 @@ impl Gateway {
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
             approval_state: None,
             pins: None,
+            task: None,
             rules_can_change: false,
             log: Box::new(|_| {}),
             notifiers: Mutex::new(Vec::new()),
@@ -94,6 +98,14 @@ impl Gateway {
     pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
         self.pins = Some(PinnedTools::from_file(lock_file, signers)?);
         Ok(self)
+    }
+
+    /// Reads what the user asked for from here, for each call of every client: policies read it as `$.task`. For clients over stdio; over
+    /// HTTP, a sealed header tells it for each request.
+    #[must_use]
+    pub fn with_task(mut self, source: TaskSource) -> Self {
+        self.task = Some(source);
+        self
     }
 
     /// Declares that the rules can be reloaded while the gateway runs: the handshake announces notifications of changed tools, which

@@ -14,6 +14,8 @@ pub(super) const METHOD: &str = "mcp-method";
 pub(super) const NAME: &str = "mcp-name";
 /// The header with the session, for clients with a handshake.
 pub(super) const SESSION: &str = "mcp-session-id";
+/// What the user asked for, sealed by the host.
+pub(super) const TASK: &str = "callgate-task";
 /// The prefix of headers that repeat arguments.
 pub(super) const PARAM: &str = "mcp-param-";
 /// The header with the last event id, to resume a broken stream.

@@ -12,6 +12,7 @@ pub use id::RequestId;
 pub use malformed::{MessageError, code};
 
 use super::method;
+use callgate::call::Task;
 use callgate::json::{self, LoneSurrogates, Map, Value, json};
 use callgate::safe_text::escape_controls;
 
@@ -38,6 +39,8 @@ pub struct JsonRpcMessage {
     kind: MessageKind,
     /// It arrived as an event of a stream; not part of the message.
     is_stream_event: bool,
+    /// What the user asked for, as the host told it beside the message; not part of the message, so that no client can set it.
+    task: Option<Task>,
 }
 
 impl JsonRpcMessage {
@@ -129,7 +132,7 @@ impl JsonRpcMessage {
             },
             (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
         };
-        Ok(Self { members, kind, is_stream_event: false })
+        Ok(Self { members, kind, is_stream_event: false, task: None })
     }
 
     /// Creates a request.
@@ -172,12 +175,22 @@ impl JsonRpcMessage {
         )
     }
 
+    /// Sets what the user asked for, from an authentic channel beside the message.
+    pub(crate) fn with_task(self, task: Task) -> Self {
+        Self { task: Some(task), ..self }
+    }
+
+    /// What the user asked for, if the host told it beside the message.
+    pub(crate) fn task(&self) -> Option<&Task> {
+        self.task.as_ref()
+    }
+
     fn from_parts(message: Value, kind: MessageKind) -> Self {
         let members = match message {
             Value::Object(members) => members,
             _ => Map::new(),
         };
-        Self { members, kind, is_stream_event: false }
+        Self { members, kind, is_stream_event: false, task: None }
     }
 
     /// Marks the message as an event of a stream.

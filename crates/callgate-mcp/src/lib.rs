@@ -10,6 +10,7 @@ mod approval_channels;
 mod child_supervision;
 mod binary_content;
 mod tool_calls;
+mod task_source;
 mod stdio_upstream;
 mod client_info;
 mod config;
@@ -56,6 +57,7 @@ pub use pins::{
 };
 pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;
+pub use task_source::TaskSource;
 pub use tool_inventory::ToolInventory;
 pub use upstream_event::UpstreamError;
 pub use upstream_server::{ServerSpec, Transport};

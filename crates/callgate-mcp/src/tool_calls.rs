@@ -14,6 +14,7 @@ use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
 use super::pending_messages::{self, ClientPrompt};
 use super::pins::PinStatus;
+use super::task_source::TaskSource;
 use super::tool_list;
 use callgate::call::{OutcomeKind, ToolCall};
 use callgate::json::{Map, Value};
@@ -92,7 +93,8 @@ async fn run(
     sender: &ClientSender,
 ) -> JsonRpcMessage {
     let (connection, message) = (executor.connection, executor.request.message);
-    let session = &connection.session;
+    let told = message.task().cloned().or_else(|| connection.gateway.task.as_ref().map(TaskSource::read));
+    let session = &connection.session.with_task(told.unwrap_or_default());
     let mut was_prompted = false;
     let mut outcome = match &reply.request {
         Some(request) => {

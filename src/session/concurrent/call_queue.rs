@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::call::{SessionChanges, SessionState, ToolCall};
+use crate::call::{SessionChanges, SessionState, Task, ToolCall};
 use crate::execution::HookedCall;
 use crate::kernel::SessionUse;
 use crate::policy::CompiledPolicies;
@@ -95,6 +95,15 @@ pub(super) struct QueuedCall<'s> {
     pub(super) session: Session,
 }
 
+impl QueuedCall<'_> {
+    /// Takes the present state of the session. The task stays that of the call.
+    fn renew(&mut self, session: Session) {
+        let task = std::mem::take(&mut self.session.task);
+        self.session = session;
+        self.session.set_task(task);
+    }
+}
+
 impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
         let changes = self.session.state.take_changes();
@@ -142,13 +151,16 @@ impl Inner {
     }
 
     /// Gives a call its position. From here on it ends when it is dropped.
-    pub(super) fn enter(&self, call: &ToolCall) -> QueuedCall<'_> {
+    pub(super) fn enter(&self, call: &ToolCall, task: Option<&Task>) -> QueuedCall<'_> {
         let layer = self.layer_of(call);
         let mut line = self.queue();
         line.session.halt_if_aborted();
         let position = line.next;
         line.next += 1;
-        let session = line.session_for(position, layer);
+        let mut session = line.session_for(position, layer);
+        if let Some(task) = task {
+            session.set_task(task.clone());
+        }
         // Before anything else can begin: calls after this one have to know.
         let may_halt = session.session_use(call, &session.layers()).may_halt;
         line.under_way.insert(position, may_halt);
@@ -161,7 +173,7 @@ impl Inner {
         let layer = self.layer_of(call);
         let (waits_for, may_halt) = {
             let mut line = self.queue();
-            turn.session = line.session_for(turn.position, layer.clone());
+            turn.renew(line.session_for(turn.position, layer.clone()));
             let before = || line.under_way.range(..turn.position);
             let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
             let scope = turn.session.scope();
@@ -178,7 +190,7 @@ impl Inner {
         };
         if !matches!(waits_for, WaitsFor::None) {
             let is_known = self.wait_for_earlier(turn.position, waits_for).await;
-            turn.session = self.queue().session_for(turn.position, layer);
+            turn.renew(self.queue().session_for(turn.position, layer));
             if !is_known {
                 turn.session.state.mark_untrusted();
             }

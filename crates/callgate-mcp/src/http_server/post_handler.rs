@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 
 use super::ServerState;
@@ -23,6 +24,7 @@ use crate::identity::Caller;
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::method;
 use crate::tool_list;
+use callgate::call::Task;
 use callgate::json::json;
 
 /// Timeout for receiving a body.
@@ -54,6 +56,7 @@ impl ServerState {
             Ok(message) => message,
             Err(why) => return message_response(400, &why.to_response()),
         };
+        let message = self.with_task(message, &headers);
         let in_header = match headers::single_value(&headers, http_headers::VERSION) {
             Ok(in_header) => in_header,
             Err(error) => return error_response(&message, code::HEADER_MISMATCH, &error.to_string()),
@@ -113,6 +116,20 @@ impl ServerState {
         let (ids, message) = RequestIds::rewrite(message, &id, client.next_request_number());
         self.respond(message, ActiveRequest { client, ids, is_stateless: true, is_answered: false }, caller)
             .await
+    }
+
+    /// Adds what the user asked for, as the header of the host tells it. A header that is not sealed for this session makes it unknown.
+    fn with_task(&self, message: JsonRpcMessage, headers: &HeaderMap) -> JsonRpcMessage {
+        let sealed = match headers::single_value(headers, http_headers::TASK) {
+            Ok(None) => return message,
+            Ok(Some(sealed)) => sealed,
+            Err(_) => return message.with_task(Task::unknown("the header of the task is not one value")),
+        };
+        let conversation = self.conversation_name(&message, headers).ok().flatten();
+        let session =
+            conversation.as_deref().or_else(|| headers::single_value(headers, SESSION).ok().flatten());
+        let task = Task::open_sealed(sealed, session, Timestamp::now(), self.gateway.engine.keys());
+        message.with_task(task)
     }
 
     fn stateless_client(
