@@ -13,8 +13,8 @@ use super::fuel::VALUE_BYTES;
 use super::printed_lines::LatestLines;
 use super::script_call::{ScriptCall, ScriptConstants};
 use crate::call::NamedResult;
-use crate::time::TimeValue;
 use crate::json::{self, Value};
+use crate::time::TimeValue;
 
 /// The maximum number of effects of one call.
 pub const MAX_EFFECTS: usize = 64;
