@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::condition_source::member_path;
 use callgate::diagnostic::{Code, Diagnostic, SourceMap, Span};
 use callgate::matcher::EXPR_KEY;
 use callgate::source::{LoadedFile, YamlNode, YamlValue, span_in};
@@ -195,6 +196,49 @@ fn collect_template<'a>(node: &'a YamlNode, policy: Option<&'a str>, found: &mut
     }
 }
 
+/// Returns the chains of members that an expression reads, outside strings: `input.to`, `context.text.contains`.
+pub(super) fn member_chains(expression: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(c) = expression.get(at..).and_then(|rest| rest.chars().next()) {
+        let rest = expression.get(at..).unwrap_or_default();
+        let length = match c {
+            '"' | '\'' | '`' => {
+                rest.get(1..).and_then(|inner| inner.find(c)).map_or(rest.len(), |end| end + 2)
+            }
+            c if is_name_character(c) => {
+                let end = rest.find(|c: char| !(is_name_character(c) || c == '.')).unwrap_or(rest.len());
+                let chain = rest.get(..end).unwrap_or_default();
+                if chain.contains('.') {
+                    found.push((at, chain));
+                }
+                end
+            }
+            c => c.len_utf8(),
+        };
+        at += length.max(1);
+    }
+    found
+}
+
+/// Returns the paths that an expression reads from the call, outside strings and without the names of methods, with their positions.
+pub(super) fn paths_read(expression: &str) -> Vec<(usize, String)> {
+    let paths = member_chains(expression).into_iter().filter_map(|(at, chain)| {
+        let is_call = expression.get(at + chain.len()..)?.trim_start().starts_with('(');
+        let chain = if is_call { chain.rsplit_once('.')?.0 } else { chain };
+        Some((at, member_path(chain.trim_end_matches('.'))?))
+    });
+    paths.collect()
+}
+
+/// Returns the expressions of a condition, or of a list of conditions.
+pub(super) fn condition_expressions(conditions: &YamlNode) -> Vec<ExpressionSource<'_>> {
+    let mut found = Vec::new();
+    collect(conditions, Position::Condition, None, &mut found);
+    found.retain(|source| source.kind == SourceKind::Expression);
+    found
+}
+
 /// Whether a character can be in a name.
 pub(super) fn is_name_character(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
@@ -218,6 +262,16 @@ pub(super) fn find_name<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_expressions_are_found() {
+        let found = |text| paths_read(text).into_iter().map(|(_, path)| path).collect::<Vec<_>>();
+        assert_eq!(
+            found("input.items.all(|x| x.n > 1) && context.a == \"input.b\""),
+            ["$.input.items", "$.context.a"]
+        );
+        assert_eq!(found("order.amount > 1 || input.a?.b"), ["$.input.a"]);
+    }
 
     #[test]
     fn names_are_found_as_a_whole() {

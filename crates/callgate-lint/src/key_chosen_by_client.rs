@@ -1,5 +1,6 @@
 //! Lint: rate limits whose key the agent controls, so that it can bypass them.
 
+use crate::condition_source::member_path;
 use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::RequiredInput;
@@ -46,7 +47,8 @@ fn client_controlled_key<'a>(written: &PolicySource<'a>) -> Option<&'a YamlNode>
     let key = written.kind.value.get("key")?;
     let mut paths = key.items().unwrap_or(std::slice::from_ref(key)).iter();
     paths.find(|node| {
-        node.as_str().is_some_and(|path| {
+        node.as_str().is_some_and(|text| {
+            let path = member_path(text).unwrap_or_else(|| text.to_owned());
             CLIENT_CONTROLLED_PATHS.iter().any(|chosen| {
                 path.strip_prefix(chosen).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
             })

@@ -1,7 +1,9 @@
 //! Lint: conditions that ask whether an argument is a part of a trusted text, which a part of a longer value passes, too.
 
 use crate::condition_source::member_path;
-use crate::expression_source::{SourceKind, TestNode, collect_expressions, collect_tests, is_name_character};
+use crate::expression_source::{
+    SourceKind, TestNode, collect_expressions, collect_tests, is_name_character, member_chains,
+};
 use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::RequiredInput;
@@ -97,7 +99,7 @@ struct Search<'t> {
 
 /// Finds `TEXT.contains(ARGUMENT)`, `contains(TEXT, ARGUMENT)` and `ARGUMENT in TEXT`, where both are members of the call.
 fn find_searches(expression: &str) -> Vec<Search<'_>> {
-    let members = members(expression);
+    let members = member_chains(expression);
     let mut found = Vec::new();
     for pair in members.windows(2) {
         let [(first_at, first), (second_at, second)] = *pair else { continue };
@@ -115,31 +117,6 @@ fn find_searches(expression: &str) -> Vec<Search<'_>> {
         if is_search {
             found.push(Search { argument, text, at: first_at, length: second_at + second.len() - first_at });
         }
-    }
-    found
-}
-
-/// The members of the call that an expression names, outside strings: `input.to`, `context.text`.
-fn members(expression: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(c) = expression.get(at..).and_then(|rest| rest.chars().next()) {
-        let rest = expression.get(at..).unwrap_or_default();
-        let length = match c {
-            '"' | '\'' | '`' => {
-                rest.get(1..).and_then(|inner| inner.find(c)).map_or(rest.len(), |end| end + 2)
-            }
-            c if is_name_character(c) => {
-                let end = rest.find(|c: char| !(is_name_character(c) || c == '.')).unwrap_or(rest.len());
-                let chain = rest.get(..end).unwrap_or_default();
-                if chain.contains('.') {
-                    found.push((at, chain));
-                }
-                end
-            }
-            c => c.len_utf8(),
-        };
-        at += length.max(1);
     }
     found
 }

@@ -41,6 +41,16 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             }
         }
     }
+    for source in collect_expressions(checked.files) {
+        for (at, label) in labels_read(source.text) {
+            if !labels.contains_key(label) && reported.insert(("label", label)) {
+                let (message, help) = describe("label", label, &labels);
+                let part = at..at + label.len();
+                let diagnostic = source.diagnostic(checked.sources, &UNWRITTEN_NAME, part, message);
+                found.push(diagnostic.with_help(help));
+            }
+        }
+    }
     for test in collect_tests(checked.files).into_iter().filter(tests_labels) {
         for (node, label) in
             test.operands(&COMPARISONS).into_iter().filter_map(|node| Some((node, node.as_str()?)))
@@ -51,6 +61,32 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             }
         }
     }
+}
+
+/// The labels that a text looks for: `"untrusted" in session.labels`, `session.labels.contains("untrusted")`,
+/// `$.session.labels[?@ == 'untrusted']`.
+fn labels_read(text: &str) -> Vec<(usize, &str)> {
+    const LABELS: &str = "session.labels";
+    let of = |at: usize| {
+        let before = text.get(..at)?.trim_end();
+        let behind = text.get(at + LABELS.len()..)?;
+        let head = before.strip_suffix("in").map(|head| head.trim_end_matches('!').trim_end());
+        if let Some(head) = head.filter(|head| head.ends_with(['"', '`'])) {
+            let inner = head.get(..head.len() - 1)?;
+            let start = inner.rfind(['"', '`'])? + 1;
+            return Some((start, inner.get(start..)?));
+        }
+        let open = [".contains(\"", ", \"", "[?@ == '", "[?@=='", "[?@ == \"", "[?@==\""];
+        let link = open.into_iter().find(|link| behind.starts_with(link))?;
+        // `contains(session.labels, "x")`
+        if link == ", \"" && !before.ends_with("contains(") {
+            return None;
+        }
+        let start = at + LABELS.len() + link.len();
+        let label = text.get(start..)?.split(['"', '\'']).next()?;
+        Some((start, label))
+    };
+    text.match_indices(LABELS).filter_map(|(at, _)| of(at)).collect()
 }
 
 fn tests_labels(test: &TestNode<'_>) -> bool {
@@ -99,6 +135,21 @@ fn facts_read<'a>(source: &ExpressionSource<'a>) -> Vec<(usize, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_found_in_paths_and_expressions() {
+        for (text, label) in [
+            ("\"a\" in session.labels", Some("a")),
+            ("\"a\" !in session.labels", Some("a")),
+            ("!session.labels.contains(\"a b\")", Some("a b")),
+            ("contains(session.labels, \"a\")", Some("a")),
+            ("$.session.labels[?@ == 'a']", Some("a")),
+            ("input.a in session.labels", None),
+            ("len(session.labels) > 1", None),
+        ] {
+            assert_eq!(labels_read(text).first().map(|(_, label)| *label), label, "{text}");
+        }
+    }
 
     #[test]
     fn facts_are_found_in_paths_and_expressions() {
