@@ -132,6 +132,8 @@ pub struct ConditionTest {
 /// One value.
 #[derive(Clone, Debug, Serialize)]
 pub struct FoundValue {
+    /// Its position among all values of the path, from 0: for a path to the elements of an array, that of the element.
+    pub index: usize,
     /// The value, redacted, and truncated if long.
     pub value: Value,
     /// The combined result of the operators.
@@ -220,6 +222,7 @@ impl ConditionExplainer<'_> {
             TestedValues::TypeMismatch(why) => (Vec::new(), 0, Some(self.redactor.text(why))),
             TestedValues::Values { first, count } => {
                 let found = first.iter().map(|value| FoundValue {
+                    index: value.index,
                     value: self.redactor.source_value(test.subject, &value.value),
                     truth: TruthValue::from(&value.truth),
                 });

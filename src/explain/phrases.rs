@@ -121,7 +121,10 @@ fn explain_value(subject: &str, found: &FoundValue, test: &ConditionTest, truth:
 fn explain_values(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> String {
     let path = &test.path;
     let one = |truth: TruthValue| {
-        found.iter().find(|found| found.truth == truth).map(|found| format_value(&found.value))
+        let value = found.iter().find(|found| found.truth == truth);
+        value.map_or_else(String::new, |found| {
+            format!("value {} of `{path}` is {}", found.index + 1, format_value(&found.value))
+        })
     };
     let operators = operators_with_result(test, truth);
     let mut listed: Vec<String> =
@@ -132,10 +135,10 @@ fn explain_values(test: &ConditionTest, truth: TruthValue, found: &[FoundValue])
     let listed = listed.join(", ");
     match (test.each, truth) {
         ("any", TruthValue::Yes) | ("none", TruthValue::No) => {
-            format!("a value of `{path}` is {}: {operators}", one(TruthValue::Yes).unwrap_or_default())
+            format!("{}: {operators}", one(TruthValue::Yes))
         }
         ("every", TruthValue::No) => {
-            format!("a value of `{path}` is {}, not {operators}", one(TruthValue::No).unwrap_or_default())
+            format!("{}, not {operators}", one(TruthValue::No))
         }
         ("every", _) => format!("every value of `{path}` is {operators}: {listed}"),
         _ => format!("no value of `{path}` is {operators}: {listed}"),

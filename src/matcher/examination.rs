@@ -170,7 +170,7 @@ impl FieldTest {
     ) -> Vec<ExaminedValue<'a>> {
         let decides = if self.each == Quantifier::Every { Truth::No } else { Truth::Yes };
         let (mut reported, mut decided) = (Vec::new(), false);
-        for value in values {
+        for (index, value) in values.iter().enumerate() {
             let node = value.node();
             let truth = self.eval_node(node, view);
             let is_first = reported.len() < MAX_REPORTED_VALUES;
@@ -179,7 +179,7 @@ impl FieldTest {
             if is_first || deciding {
                 let answers = self.operators.iter().map(|operator| self.eval_operator(operator, node, view));
                 let operator_results = answers.collect();
-                reported.push(ExaminedValue { value: value.clone(), truth, operator_results });
+                reported.push(ExaminedValue { index, value: value.clone(), truth, operator_results });
             }
         }
         reported

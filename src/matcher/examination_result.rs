@@ -162,6 +162,8 @@ pub enum TestedValues<'a> {
 /// A value at the path of a test.
 #[derive(Clone, Debug)]
 pub struct ExaminedValue<'a> {
+    /// Its position among all values of the path, from 0.
+    pub index: usize,
     /// The value.
     pub value: ExpressionValue<'a>,
     /// The combined result of the operators for it, without `exists`.
