@@ -11,4 +11,5 @@ mod results;
 mod servers;
 mod sessions;
 mod shutdown;
+mod tasks;
 mod tokens;

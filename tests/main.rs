@@ -142,4 +142,6 @@ mod suites;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod times;
+#[cfg(test)]
 mod terminology;

@@ -205,6 +205,8 @@ fn filter_in(rules: &str, context: Value, session: &SessionState) -> StreamFilte
         clock: &SystemClock,
         keys: &keys,
         listener: None,
+        task: &callgate::call::Task::NONE,
+        round: None,
     };
     kernel.stream_filter(&context, session)
 }

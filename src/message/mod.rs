@@ -17,6 +17,7 @@ mod history;
 mod history_document;
 mod id_assignment;
 mod segments;
+mod user_task;
 mod call_matching;
 mod occurrence;
 mod openai_chat;

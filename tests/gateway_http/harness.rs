@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::fixtures;
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
@@ -206,7 +207,8 @@ pub fn gateway_to(reach: Transport, rules: &str, log: &Arc<Mutex<Vec<String>>>) 
     let rules = engine::load_text(rules).unwrap();
     let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
     let log = Arc::clone(log);
-    Gateway::new(Engine::new(rules), [server]).with_log(move |line| log.lock().unwrap().push(line.to_owned()))
+    let engine = Engine::builder(rules).keys(fixtures::keys()).build();
+    Gateway::new(engine, [server]).with_log(move |line| log.lock().unwrap().push(line.to_owned()))
 }
 
 pub const NO_RULES: &str = "policies: []";
@@ -233,6 +235,11 @@ impl RunningGateway {
         let (end, told) = oneshot::channel();
         let ended = tokio::spawn(server.serve(listener, async move { drop(told.await) }));
         Self { address, gateway, log, end: Some(end), ended }
+    }
+
+    /// The keys that the gateway shares with its host.
+    pub fn gateway_keys(&self) -> callgate::Keys {
+        fixtures::keys()
     }
 
     /// Sends a raw request. The response can be read incrementally.

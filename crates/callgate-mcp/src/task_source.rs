@@ -83,7 +83,10 @@ mod tests {
         };
         assert_eq!(read("a.txt", Some(b"Pay Ana\n")), Task::from_text("Pay Ana"));
         assert_eq!(read("b.txt", Some(b"[\"a\"]")), Task::from_text("[\"a\"]"));
-        assert_eq!(read("a.json", Some(b"[\"a\", {\"text\": \"b\"}]")), Task::from_json(&json::json!(["a", "b"])).unwrap());
+        assert_eq!(
+            read("a.json", Some(b"[\"a\", {\"text\": \"b\"}]")),
+            Task::from_json(&json::json!(["a", "b"])).unwrap()
+        );
         assert_eq!(read("empty.json", Some(b" \n")), Task::NONE);
         assert_eq!(read("empty.txt", Some(b"")), Task::NONE);
         let too_long = "a".repeat((256 << 10) + 1);
