@@ -20,7 +20,7 @@ use super::redacted_call::RedactedCall;
 use super::trace::Trace;
 use super::{CallScope, Decision, Kernel};
 use crate::call::{
-    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, SessionState, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, SessionState, reason_code,
 };
 use crate::host::ToolError;
 use crate::json::Value;
@@ -118,6 +118,8 @@ pub(super) struct OutcomeBuilder<'a> {
     pub(super) thrown: bool,
     /// `$.result` of the output. `None` if no policy reads it, or until the next policy that does.
     result: Option<ToolResult>,
+    /// The named values of the present state of the call.
+    lets: LetMemo,
 }
 
 /// The order in which policies apply to an outcome, over all layers.
@@ -159,6 +161,7 @@ impl<'a> OutcomeBuilder<'a> {
             remade: false,
             thrown: false,
             result: None,
+            lets: LetMemo::default(),
         }
     }
 
@@ -208,13 +211,16 @@ impl<'a> OutcomeBuilder<'a> {
             input,
             output: self.output.as_ref(),
             error: self.error.as_deref(),
+            lets: Some(&self.lets),
             result: self.result.as_ref().zip(self.output.as_ref()).map_or(ResultView::Absent, read_view),
             ..self.subject.view(session)
         }
     }
 
-    /// Reads `$.result` from the current output if a policy of the call reads it.
-    pub(super) fn read_result(&mut self) {
+    /// Prepares for the next policy, which may see other arguments, results and facts than the one before it: forgets the named values,
+    /// and reads `$.result` from the current output if a policy of the call reads it.
+    pub(super) fn begin_policy(&mut self) {
+        self.lets = LetMemo::default();
         if self.result.is_none() {
             self.result = self.subject.read_result(self.output.as_ref());
         }
@@ -234,7 +240,7 @@ impl<'a> OutcomeBuilder<'a> {
         session: &SessionState,
         started: Instant,
     ) -> Outcome {
-        self.read_result();
+        self.begin_policy();
         let (input, (code, message, error), approval, audit, printed) = {
             let view = self.view(&decision.input, session);
             let redacted = RedactedCall::new(&self.subject, view);

@@ -26,7 +26,7 @@ impl OutcomeBuilder<'_> {
     pub(super) fn apply_policy(&mut self, by: PolicyHandle<'_>, input: &Value, session: &mut SessionState) {
         // A cached result is one that the tool gave a short while ago.
         let has_result = matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry;
-        self.read_result();
+        self.begin_policy();
         match &by.policy.kind {
             PolicyKind::Recover(recover) => {
                 if let Some(error) = self.failure.take() {
@@ -163,7 +163,7 @@ impl OutcomeBuilder<'_> {
             self.masks.value(output);
             self.result = None;
         }
-        self.read_result();
+        self.begin_policy();
         let view = self.view(input, session);
         let truth = by.policy.matcher.eval(&view);
         let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
