@@ -36,9 +36,9 @@ fn reason(rules: &str, fails: bool) -> (String, String) {
 #[test]
 fn all_policies_of_a_decision_see_the_same_time() {
     let rules = "
-let: { moment: now, other: { path: $.now, ne: { expr: to_text(input.at) } } }
+let: { at: now, other: { path: $.now, ne: { expr: to_text(input.at) } } }
 policies:
-  - { id: a, match: { tool: pay, where: now != moment }, deny: {} }
+  - { id: a, match: { tool: pay, where: now != at }, deny: {} }
   - { id: b, match: { tool: pay, where: now != time(input.never ?? \"2026-01-01T12:00:00Z\") && now < at }, deny: {} }
   - { id: c, match: { tool: pay, where: other }, deny: { message: \"{{ now }} {{ $.now }} {{ at }}\" } }
 ";

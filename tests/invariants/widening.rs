@@ -133,7 +133,15 @@ fn compile(rules: &str) -> CompiledPolicies {
 fn stream_output(rules: &str, text: &str, reasoning: bool) -> String {
     let layers: Layers = [Arc::new(compile(rules))].into_iter().collect();
     let (tools, keys) = (ToolSet::default(), crate::fixtures::keys());
-    let kernel = Kernel { layers: &layers, tools: &tools, clock: &SystemClock, keys: &keys, listener: None, task: &callgate::call::Task::NONE, round: None };
+    let kernel = Kernel {
+        layers: &layers,
+        tools: &tools,
+        clock: &SystemClock,
+        keys: &keys,
+        listener: None,
+        task: &callgate::call::Task::NONE,
+        round: None,
+    };
     let mut filter = kernel.stream_filter(&Value::Null, &SessionState::default());
     let delta = text.to_owned();
     let chunk = if reasoning {
