@@ -1,5 +1,6 @@
 //! Tests in a policy's conditions: collects them with their source nodes and their logical context (`all`, `any`, `not`).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use callgate::call::Root;
@@ -129,12 +130,30 @@ impl ScopeTree {
 }
 
 /// The conditions and tests of one policy.
-pub(super) struct ConditionSources<'a> {
+pub(super) struct ConditionSources<'a, 'd> {
     pub(super) required_conditions: Vec<&'a YamlNode>,
     pub(super) tests: Vec<TestSource<'a>>,
     pub(super) scopes: ScopeTree,
-    absence_counts: bool,
+    rules: AbsenceRules,
+    definitions: &'d LetDefinitions<'a>,
+    /// How many conditions of named values are still collected.
+    remaining: usize,
 }
+
+/// What an absent value means for a policy.
+#[derive(Clone, Copy)]
+pub(super) struct AbsenceRules {
+    /// The policy restricts.
+    pub(super) restricts: bool,
+    /// By default an absent value counts as matching.
+    pub(super) absence_counts: bool,
+}
+
+/// The definitions of named values, by name.
+pub(super) type LetDefinitions<'a> = HashMap<&'a str, &'a YamlNode>;
+
+/// The maximum number of conditions of named values that are collected for a policy: they may name each other many times.
+const MAX_NAMED_CONDITIONS: usize = 1_000;
 
 /// The logical context of a condition.
 #[derive(Clone, Copy)]
@@ -142,15 +161,19 @@ struct LogicalContext {
     scope: usize,
     positive: bool,
     required: bool,
+    /// The condition is the definition of a named value.
+    in_definition: bool,
 }
 
-impl<'a> ConditionSources<'a> {
-    pub(super) fn new(absence_counts: bool) -> Self {
+impl<'a, 'd> ConditionSources<'a, 'd> {
+    pub(super) fn new(rules: AbsenceRules, definitions: &'d LetDefinitions<'a>) -> Self {
         Self {
             required_conditions: Vec::new(),
             tests: Vec::new(),
             scopes: ScopeTree::default(),
-            absence_counts,
+            rules,
+            definitions,
+            remaining: MAX_NAMED_CONDITIONS,
         }
     }
 
@@ -161,7 +184,7 @@ impl<'a> ConditionSources<'a> {
         mut path: impl FnMut(&str) -> Option<Arc<Path>>,
     ) {
         let scope = self.scopes.add(None);
-        let context = LogicalContext { scope, positive: true, required: true };
+        let context = LogicalContext { scope, positive: true, required: true, in_definition: false };
         for condition in conditions.items().unwrap_or(std::slice::from_ref(conditions)) {
             self.collect_condition(condition, context, &mut path);
         }
@@ -180,8 +203,11 @@ impl<'a> ConditionSources<'a> {
             }
             return;
         }
-        if context.required && context.positive {
+        if context.required && context.positive && !context.in_definition {
             self.required_conditions.push(node);
+        }
+        if let Some(definition) = node.as_str().and_then(|name| self.definitions.get(name.trim())) {
+            return self.collect_definition(definition, context, path);
         }
         if let Some(any) = items("any") {
             for item in any {
@@ -191,7 +217,7 @@ impl<'a> ConditionSources<'a> {
             }
         } else if let Some(inner) = node.get("not") {
             let scope = self.scopes.add(None);
-            let context = LogicalContext { scope, positive: !context.positive, required: false };
+            let context = LogicalContext { scope, positive: !context.positive, required: false, ..context };
             self.collect_condition(inner, context, path);
         } else if let Some((subject_node, subject)) = read_subject(node, path) {
             let each = match node.get("each").and_then(YamlNode::as_str) {
@@ -200,10 +226,11 @@ impl<'a> ConditionSources<'a> {
                 _ => EachMode::Any,
             };
             let absence_counts = match node.get("absent").and_then(YamlNode::as_str) {
-                Some(word) => word == "match",
-                None => self.absence_counts,
+                // Open named values never permit.
+                Some(word) => word == "match" && (self.rules.restricts || !context.in_definition),
+                None => self.rules.absence_counts,
             };
-            let LogicalContext { scope, positive, required } = context;
+            let LogicalContext { scope, positive, required, .. } = context;
             self.tests.push(TestSource {
                 node,
                 subject_node,
@@ -214,6 +241,21 @@ impl<'a> ConditionSources<'a> {
                 absence_counts,
                 scope,
             });
+        }
+    }
+
+    /// Collects the tests of a named value that is a condition. Definitions that are expressions have none.
+    fn collect_definition(
+        &mut self,
+        definition: &'a YamlNode,
+        context: LogicalContext,
+        path: &mut impl FnMut(&str) -> Option<Arc<Path>>,
+    ) {
+        let context = LogicalContext { in_definition: true, ..context };
+        for condition in definition.items().unwrap_or(std::slice::from_ref(definition)) {
+            let Some(remaining) = self.remaining.checked_sub(1) else { return };
+            self.remaining = remaining;
+            self.collect_condition(condition, context, path);
         }
     }
 }

@@ -50,7 +50,7 @@ impl<'a> LintContext<'a> {
             .iter()
             .flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default());
         let by_span: HashMap<_, &YamlNode> = nodes.map(|node| (node.span, node)).collect();
-        let mut writing = PolicySourceReader::new(compiled.defaults());
+        let mut writing = PolicySourceReader::new(compiled.defaults(), &built.files);
         let (mut policies, mut policy_positions) = (Vec::new(), HashMap::new());
         for (index, policy) in (0u32..).zip(compiled.policies()) {
             let written = by_span.get(&policy.span).and_then(|node| writing.read_policy(policy, index, node));

@@ -1,5 +1,6 @@
 //! Runs the lints over a bundle.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::lint::Lint;
@@ -8,7 +9,7 @@ use crate::lint_inputs::LintInputs;
 use crate::registry::LINTS;
 use crate::suppressions;
 use crate::untested_policy;
-use callgate::diagnostic::{Code, Diagnostics};
+use callgate::diagnostic::{Code, Diagnostics, Span};
 use callgate::policy::{CompiledPolicies, LoadedBundle};
 
 /// A bundle with all its diagnostics, errors and lints.
@@ -42,7 +43,22 @@ pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     let codes: Vec<&Code> = applicable.iter().map(|lint| lint.code).collect();
     suppressions::apply_suppressions(&checked, &codes, &mut found);
     untested_policy::merge_by_file(&mut found);
+    merge_in_definitions(&built, &mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
     LintResult { policies: Some(policies), bundle: built }
+}
+
+/// Reports a problem of a named value once, whatever the number of policies that use it.
+fn merge_in_definitions(built: &LoadedBundle, found: &mut Diagnostics) {
+    let sections = built.files.iter().flat_map(|file| [file.root.get("let"), file.root.get("defaults")]);
+    let sections: Vec<Span> = sections.flatten().map(|section| section.span).collect();
+    let contains = |outer: &Span, inner: &Span| {
+        outer.source == inner.source && outer.start <= inner.start && inner.end <= outer.end
+    };
+    let mut known = HashSet::new();
+    found.retain(|diagnostic| {
+        let span = diagnostic.span.filter(|span| sections.iter().any(|section| contains(section, span)));
+        span.is_none_or(|span| known.insert((diagnostic.code.id, span, diagnostic.message.clone())))
+    });
 }

@@ -1,15 +1,16 @@
 //! Policy source: a compiled policy with its YAML nodes, conditions and tests.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::condition_source::{self, ScopeTree, TestSource};
+use crate::condition_source::{self, AbsenceRules, LetDefinitions, ScopeTree, TestSource};
 use callgate::diagnostic::{Code, Diagnostic, Span};
 use callgate::matcher::NamePattern;
 use callgate::path::Path;
 use callgate::policy::{Defaults, Mode, Policy};
 use callgate::rules_schema::Polarity;
-use callgate::source::{MappingEntry, YamlNode};
+use callgate::source::{LoadedFile, MappingEntry, YamlNode};
 
 /// A compiled policy with its source.
 pub(super) struct PolicySource<'a> {
@@ -83,17 +84,28 @@ impl<'a> PolicySource<'a> {
 }
 
 /// Reads the sources of policies. Each distinct path is parsed once.
-pub(super) struct PolicySourceReader {
+pub(super) struct PolicySourceReader<'a> {
     defaults: Defaults,
+    /// The definitions that count of named values.
+    definitions: Rc<LetDefinitions<'a>>,
     paths: HashMap<String, Option<Arc<Path>>>,
 }
 
-impl PolicySourceReader {
-    pub(super) fn new(defaults: Defaults) -> Self {
-        Self { defaults, paths: HashMap::new() }
+impl<'a> PolicySourceReader<'a> {
+    pub(super) fn new(defaults: Defaults, files: &'a [LoadedFile]) -> Self {
+        let lets = |of_defaults: bool| {
+            let sections = files.iter().filter_map(move |file| match of_defaults {
+                true => file.root.get("defaults")?.get("let"),
+                false => file.root.get("let"),
+            });
+            sections.filter_map(YamlNode::entries).flatten().map(|entry| (entry.key.as_str(), &entry.value))
+        };
+        // A definition outside `defaults` replaces one under it.
+        let definitions = Rc::new(lets(true).chain(lets(false)).collect());
+        Self { defaults, definitions, paths: HashMap::new() }
     }
 
-    pub(super) fn read_policy<'a>(
+    pub(super) fn read_policy(
         &mut self,
         policy: &'a Policy,
         index: u32,
@@ -103,7 +115,10 @@ impl PolicySourceReader {
         let kind = node.entries()?.iter().find(|candidate| candidate.key == entry.name)?;
         let conditions = node.get("match").and_then(|matcher| matcher.get("where"));
         let absence = self.defaults.absent_matches && entry.polarity == Polarity::Restricting;
-        let mut found = condition_source::ConditionSources::new(absence);
+        let rules =
+            AbsenceRules { restricts: entry.polarity == Polarity::Restricting, absence_counts: absence };
+        let definitions = Rc::clone(&self.definitions);
+        let mut found = condition_source::ConditionSources::new(rules, &definitions);
         if let Some(conditions) = conditions {
             found.collect(conditions, |text| self.path(text));
         }

@@ -133,13 +133,13 @@ fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
 /// Returns the keys of all conditions that hold whenever a policy matches.
 fn implied_keys(written: &PolicySource<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
-    for demand in &written.required_conditions {
-        let Some(path) = subject_text(demand) else {
-            keys.push(condition_key(demand));
-            continue;
-        };
-        keys.push(format!("{path} ?"));
-        keys.extend(wanted_values(demand).iter().flatten().take(1).map(|value| value_key(&path, value)));
+    let conditions = written.required_conditions.iter().filter(|demand| subject_text(demand).is_none());
+    keys.extend(conditions.map(|demand| condition_key(demand)));
+    // Also those of named values.
+    for test in written.required_tests().filter(|test| test.positive) {
+        keys.push(format!("{} ?", test.text()));
+        let values = wanted_values(test.node);
+        keys.extend(values.iter().flatten().take(1).map(|value| value_key(test.text(), value)));
     }
     keys
 }
