@@ -2,7 +2,7 @@
 
 use callgate::call::{CallView, SessionState, ToolCall};
 use callgate::json::{Map, Value, json};
-use callgate::script::{Predicate, functions};
+use callgate::script::{Names, PolicyScript, Predicate, ScriptFinding, functions};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = Value> {
@@ -179,6 +179,45 @@ fn wrong_type_never_makes_a_true_expression_false() {
     }
 }
 
+fn find(script: &PolicyScript, input: Value) -> ScriptFinding {
+    let (call, session) = (ToolCall::new("c", "t", input), SessionState::default());
+    script.evaluate(&CallView::new(&call, &session))
+}
+
+#[test]
+fn wrong_type_never_lets_a_script_find_nothing() {
+    for (text, input) in [
+        ("for x in input.a { if x > input.b { return true; } }", json!({"a": [3], "b": 2})),
+        ("switch input.a { \"x\" | \"y\" => #{ code: `c` }, _ => false }", json!({"a": "x"})),
+        ("switch input.a { 1..5 if input.b => true, _ => () }", json!({"a": 4, "b": true})),
+        ("let large = |x| x > 2; input.a.some(large)", json!({"a": [3]})),
+        ("let n = 0; for i in 0..input.a { n += 1; } n == 2", json!({"a": 2})),
+        ("let s = input.a; s = s.trim(); s == \"x\"", json!({"a": " x "})),
+        ("try { if input.a > 1 { throw `no`; } false } catch { true }", json!({"a": 2})),
+        ("if input.a { #{ message: `no ${input.b}` } }", json!({"a": true, "b": 1})),
+        ("input.a[0..2] == \"xy\" && input.b in 1..3", json!({"a": "xyz", "b": 2})),
+        ("let a = input.a; a.push(1); a.len() == 3 && a[0] == 5", json!({"a": [5, 6]})),
+    ] {
+        let script = PolicyScript::compile(text, &Names::default()).unwrap();
+        assert!(matches!(find(&script, input.clone()), ScriptFinding::Match(_)), "{text}");
+        for member in ["a", "b"].into_iter().filter(|member| input.get(member).is_some()) {
+            for other in corrupted(&input[member]) {
+                let mut input = input.clone();
+                input[member] = other;
+                // The elements of an array may be fewer, but not of another type.
+                let is_shorter = input[member].as_array().is_some_and(Vec::is_empty);
+                assert!(
+                    is_shorter || find(&script, input.clone()) != ScriptFinding::NoMatch,
+                    "{text} with {input}"
+                );
+            }
+            let mut input = input.clone();
+            input.as_object_mut().unwrap().remove(member);
+            assert_ne!(find(&script, input.clone()), ScriptFinding::NoMatch, "{text} with {input}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
@@ -196,6 +235,25 @@ proptest! {
             prop_assert!(!error.message.contains("failed with an internal error"), "{error:?}");
             if let Some(offset) = error.offset {
                 prop_assert!(text.is_char_boundary(offset), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_of_any_tokens_never_panic(tokens in prop::collection::vec(prop::sample::select(vec![
+        "switch", "input.a", "{", "}", "=>", "1", "-2", "1.5", "..", "..=", "|", "_", "if", "else", ",", "x", "`a${", "}`", "(", ")", "let", "=",
+        ";", "|x|", "f", "f.call(1)", "in", "for", "#{", "a:", "\"a\"", "[", "]", "true", "try", "catch", "print(1)", "loop", "break", "return",
+        "fn g(x)", "g(2)", "?.", "??", "()", "throw", "while", "&&", ".map(", ".sort(", "'c'", "// x\n", "/* y */",
+    ]), 0..24), a in value()) {
+        let text = tokens.join(" ");
+        match PolicyScript::compile(&text, &Names::default()) {
+            Ok(script) => {
+                let finding = find(&script, json!({ "a": a }));
+                prop_assert!(!format!("{finding:?}").contains("internal error"), "{text}: {finding:?}");
+            }
+            Err(error) => {
+                prop_assert!(!error.message.contains("internal error"), "{text}: {error:?}");
+                prop_assert!(error.offset.is_none_or(|offset| text.is_char_boundary(offset)), "{text}: {error:?}");
             }
         }
     }

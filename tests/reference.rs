@@ -76,8 +76,11 @@ fn scripts(page: &mut String) {
     for difference in script::DIFFERENCES {
         let script::RhaiDifference { script, in_rhai, here, rule, .. } = difference;
         let script = script.replace('|', "\\|");
-        // Two backticks: a script may contain one.
-        let _ = writeln!(page, "| `` {script} `` | `{in_rhai}` | `{here}` | {rule} |");
+        let script = match script.contains('`') {
+            true => format!("<code>{}</code>", script.replace('`', "&#96;")),
+            false => format!("`{script}`"),
+        };
+        let _ = writeln!(page, "| {script} | `{in_rhai}` | `{here}` | {rule} |");
     }
     page.push_str("\nEffects, whose results are stored in the journal of the call:\n");
     functions(page, ScriptFunction::is_effect);

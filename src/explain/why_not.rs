@@ -128,6 +128,10 @@ impl Explanation {
             (_, Some(verdict @ Verdict::Pass)) if step.kind == "allow" && self.decision != "run" => {
                 (WhyNotReason::Stricter, format!("it permits the call, but {}", self.decided_by(verdict)))
             }
+            // Its script found nothing.
+            (_, Some(Verdict::Pass)) if step.problem.is_some() && is_scripted(step.kind) => {
+                (WhyNotReason::NoMatch, format!("it matched, but it {words}"))
+            }
             (_, Some(_)) => (WhyNotReason::ItActed, format!("it did apply: it {words}")),
         }
     }
@@ -169,4 +173,9 @@ impl PolicyStep {
         let decisive = operators.filter(|operator| operator.truth == Some(leaf.truth));
         decisive.filter_map(|operator| operator.at.as_ref()).next().or(leaf.at.as_ref())
     }
+}
+
+/// Whether a script can decide for a policy of this kind.
+fn is_scripted(kind: &str) -> bool {
+    matches!(kind, "deny" | "halt" | "approval")
 }

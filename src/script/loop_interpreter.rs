@@ -25,6 +25,12 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let over = self.evaluate_node(node)?;
         let items: Vec<ScriptValue<'r>> = match over.kind() {
             ValueKind::Array(list) => list.iter().collect(),
+            // In a condition, an object in place of an array must not look like an empty one.
+            ValueKind::Object(_) if self.is_pure() => {
+                let message =
+                    "`for` iterates over an array, this is of type object: write `for key in keys(x)`";
+                return Err(ControlFlow::Error(message.to_owned(), node.position));
+            }
             ValueKind::Object(object) => object.sorted_keys().into_iter().map(key_to_value).collect(),
             _ => {
                 let found = over.json_type();

@@ -30,7 +30,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "for x in [1, 2] { audit(#{ n: x }); }",
-        "iterates over the elements of an array, the sorted keys of an object, or a range of whole numbers (`1..5`, `1..=5`); in \
+        "iterates over the elements of an array, a range of whole numbers (`1..5`, `1..=5`), or, in `around` scripts only, the sorted keys of an object; in \
          `for (x, i) in …`, `i` counts from 0",
     ),
     (
@@ -53,7 +53,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "let twice = |x| x * 2; twice.call(4);",
-        "a variable can hold a closure: call it, or pass it to a function such as `map`. It is no value: it cannot be stored in arrays, \
+        "a variable can hold a closure: call it, or pass it to a function such as `map`. It is not a value: it cannot be stored in arrays, \
          passed to functions of the script or returned",
     ),
     ("input.name[0..3]", "the characters or elements with these indices"),
@@ -147,14 +147,9 @@ pub const DIFFERENCES: &[RhaiDifference] = &[
         "`${[1, 2]} ${()}`",
         "\"[1, 2] \"",
         "\"[1,2] null\"",
-        "`${…}` writes arrays, objects and null as JSON",
+        "arrays, objects and null are JSON in a text",
     ),
-    RhaiDifference::new(
-        "[1, 2, 3][0..2]",
-        "error",
-        "[1, 2]",
-        "a range of indices selects elements of an array, too",
-    ),
+    RhaiDifference::new("[1, 2, 3][0..2]", "error", "[1, 2]", "an array can be indexed by a range, too"),
     RhaiDifference::new("1.5 in 1..5", "error", "true", "a range contains numbers with a fraction, too"),
 ];
 

@@ -77,9 +77,9 @@ impl Compiler<'_> {
         Ok(Some(Closure { parameters, body }))
     }
 
-    /// Compiles `let f = |x| …`. Returns `None` if the value is no closure.
+    /// Compiles `let f = |x| …`. Returns `None` if the value is not a closure.
     ///
-    /// The variable is known here and no value of the program, so that a closure runs only while the variables that it reads exist.
+    /// The variable is known here and is not a value of the program, so that a closure runs only while the variables that it reads exist.
     pub(super) fn compile_closure_variable(
         &mut self,
         name: &str,

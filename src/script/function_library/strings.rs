@@ -114,7 +114,7 @@ pub(in crate::script) fn to_text<'r>(work: &Fuel, value: &ScriptValue<'r>) -> Fu
     }
 }
 
-/// The text of a scalar. In an expression, a value of any type would let a call hide one behind another: `[5]` is no `"5"`.
+/// The text of a scalar. In an expression, a value of any type would let a call hide one behind another: `[5]` is not `"5"`.
 pub(in crate::script) fn scalar_to_text<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     match value.json_type() {
         JsonType::String | JsonType::Number | JsonType::Boolean => to_text(work, value),

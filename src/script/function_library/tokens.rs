@@ -82,7 +82,7 @@ fn number_format(name: &str, decimal: Option<&ScriptValue<'_>>) -> Result<TokenF
 /// Whether a value equals a whole token of a source.
 ///
 /// # Errors
-/// The value is not exactly one token of the kind, or a source is no string, array or object.
+/// The value is not exactly one token of the kind, or a source is not a string, an array or an object.
 pub(in crate::script) fn mentioned<'r>(
     work: &Fuel,
     format: TokenFormat,
