@@ -5,3 +5,6 @@ struct Readme;
 
 #[doc = include_str!("../docs/guides/embed-in-rust.md")]
 struct EmbedInRust;
+
+#[doc = include_str!("../docs/concepts/task.md")]
+struct WhatTheUserAskedFor;

@@ -174,7 +174,7 @@ pub mod reload;
 
 pub use call::{
     Amount, AuditEntry, CallRecord, CallRecordError, Outcome, OutcomeKind, Phase, PolicyTrace, Reason,
-    RecordedResult, RunShadowEffect, SessionState, ToolCall, Verdict, reason_code,
+    RecordedResult, RunShadowEffect, SessionState, Task, TaskTurn, ToolCall, Verdict, reason_code,
 };
 pub use engine::{Engine, EngineBuilder, LoadError, load, load_layer, load_text};
 pub use host::{

@@ -48,6 +48,9 @@ fn explain(rules: &str, session: &[Value]) -> Explained {
     for (number, call) in (1..).zip(session) {
         let mut record = CallRecord::parse(&call.to_string()).unwrap();
         record.call.id = format!("c{number}");
+        if let Some(task) = record.task() {
+            running.set_task(task);
+        }
         let tools = Recording(record.recorded);
         explained = Some(clock.block_on(running.explain(record.call, &tools, &built.sources)));
     }

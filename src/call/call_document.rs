@@ -1,6 +1,10 @@
 //! The call document that paths, expressions and templates read, as a borrowed view that is never built as JSON.
 
-use super::{ElementRef, ElementScope, LetMemo, RoundDocument, SessionState, Task, ToolCall};
+mod element_scope;
+
+pub use element_scope::{ElementMemo, ElementRef, ElementScope};
+
+use super::{LetMemo, RoundDocument, SessionState, Task, ToolCall};
 use crate::json::{JsonType, Value};
 use crate::time::{Moment, TimeText, TimeValue};
 

@@ -10,17 +10,17 @@ mod let_memo;
 mod session_state;
 mod shadow_effects;
 mod call_document;
-mod element_scope;
 mod round_position;
 mod sealed_task;
 mod task;
 
 pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
-pub use call_document::{CallView, NodeRef, ResultProblem, ResultView, Root, UnknownMember};
+pub use call_document::{
+    CallView, ElementMemo, ElementRef, ElementScope, NodeRef, ResultProblem, ResultView, Root, UnknownMember,
+};
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
-pub use element_scope::{ElementMemo, ElementRef, ElementScope};
 pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};

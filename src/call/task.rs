@@ -49,7 +49,7 @@ impl Task {
     /// The messages of the user, in order. No messages are no task. More than 256 KiB or 1,000 messages are undecided.
     ///
     /// ```
-    /// use callgate::call::{Task, TaskTurn};
+    /// use callgate::{Task, TaskTurn};
     /// let task = Task::new([TaskTurn::new("Pay the rent."), TaskTurn::new("And the water bill.")]);
     /// assert_eq!(task.document().unwrap()["last"], "And the water bill.");
     /// ```

@@ -65,7 +65,8 @@ fn explain_elements(elements: &ExplainedElements) -> String {
             format!("element {number} of `{path}` {verb}: {}", format_value(value))
         }
         (None, None | Some(0)) => format!("`{path}` has no elements"),
-        (None, Some(count)) => format!("no element of `{path}` decides otherwise ({count} in all)"),
+        (None, Some(1)) => format!("the only element of `{path}` does not decide otherwise"),
+        (None, Some(count)) => format!("none of the {count} elements of `{path}` decides otherwise"),
     }
 }
 

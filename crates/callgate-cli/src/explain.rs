@@ -14,12 +14,15 @@ use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
 use super::run::{parse_record, warn_about_invalid_schemas};
 use super::state_store::new_runtime;
+use callgate::Clock;
 use callgate::call::CallRecord;
 use callgate::diagnostic::{SourceMap, closest_match};
 use callgate::engine::Engine;
 use callgate::explain::{Explainer, Explanation, render};
 use callgate::json::{self, Map, Value};
 use callgate::policy;
+use callgate::time::parse_timestamp;
+use jiff::Timestamp;
 
 /// Explain the decision on one call: which policies matched, which did not and because of which condition.
 ///
@@ -49,6 +52,9 @@ pub(super) struct ExplainArgs {
     /// Explain the call with this id; if several have it, the last one
     #[arg(long, value_name = "ID")]
     call: Option<String>,
+    /// Evaluate the calls at this time, such as 2026-03-01T12:00:00Z, instead of now
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    now: Option<Timestamp>,
     /// Also show the policies for other tools and those that were not evaluated, each on its own line
     #[arg(long)]
     all: bool,
@@ -79,10 +85,28 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     let (records, index) = select_calls(records, arguments.call.as_deref(), calls)?;
     let compiled = Arc::new(compiled);
     let explanation = explain_call(records, index, &built.sources, |explainer| {
-        Engine::builder(compiled).tools(tools).listener(explainer).build()
+        let engine = Engine::builder(compiled).tools(tools).listener(explainer);
+        match arguments.now {
+            Some(now) => engine.clock(FixedClock(now)).build(),
+            None => engine.build(),
+        }
     })?;
     write_explanation(&explanation, arguments, &built.sources, output)?;
     Ok(ExitStatus::Success)
+}
+
+/// A clock that always shows one time.
+struct FixedClock(Timestamp);
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    parse_timestamp(text)
+        .ok_or_else(|| "write a time with an offset, such as 2026-03-01T12:00:00Z".to_owned())
 }
 
 /// Checks that a policy with this id exists.

@@ -86,7 +86,8 @@ mod tests {
         };
         let working = StubbedAnswer { result: Some(Ok(json!(1))), takes: None };
         let call = ToolCall::new("c1", "t", json!({}));
-        let step = CallStep { call: call.clone(), answers: Some(vec![failing, working]), expect: None };
+        let step =
+            CallStep { call: call.clone(), task: None, answers: Some(vec![failing, working]), expect: None };
         let tools = StubbedTools::new([&step], &[], &clock);
         let answers: Vec<_> =
             (0..3).map(|_| clock.block_on(tools.execute(&call)).map(|answer| answer.output)).collect();
