@@ -1,5 +1,9 @@
 //! Acquires the limits of a call before it runs: all of them, or none.
 
+mod recorded_call;
+
+pub(super) use recorded_call::count_recorded_call;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,26 +71,6 @@ pub(super) async fn admit<E>(
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| evaluate_effect(claim.limit.on_exceed)).max();
         decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure_reason(), None);
-    }
-}
-
-/// Counts a recorded call in its limits, whatever they have left. Attempts were counted in the store when the call was decided.
-pub(super) async fn count_recorded_call<E>(
-    context: &CallContext<'_, E>,
-    decision: &mut Decision<'_>,
-    state: &mut SessionState,
-) {
-    let limits = decision.take_limits();
-    let layers = decision.layers().clone();
-    let account = Account::from_context(&decision.call().context);
-    let CallContext { kernel, services, .. } = context;
-    let mut taken = AcquiredLimits::default();
-    let mut admission = Admission { reported: None, kernel, services, taken: &mut taken, state };
-    for claim in limits.into_iter().filter_map(|pending| LimitClaim::new(pending, &layers, account)) {
-        let is_of_session = matches!(claim.limit.rule, LimitRule::Run(_));
-        if is_of_session || claim.limit.counted == CountedCalls::Executions {
-            let _ = catch_panic(admission.acquire_now(std::slice::from_ref(&claim))).await;
-        }
     }
 }
 
