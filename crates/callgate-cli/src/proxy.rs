@@ -44,8 +44,8 @@ pub(super) struct ProxyArgs {
     session: Option<String>,
     /// What the user asked for, which policies read as `$.task`: FILE, or `fd:N` for an inherited descriptor. Read for each call; the host
     /// replaces it when the user writes. Text is one message, a `.json` file or a descriptor has a list of them
-    #[arg(long, value_name = "FILE", conflicts_with = "listen", value_parser = TaskSource::parse)]
-    task: Option<TaskSource>,
+    #[arg(long, value_name = "FILE", conflicts_with = "listen", value_parser = parse_task_source)]
+    task: Option<Box<TaskSource>>,
     /// Show and run only tools that match this lock file; see `callgate pins`
     #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
@@ -56,6 +56,10 @@ pub(super) struct ProxyArgs {
     listening: HttpArgs,
     #[command(flatten)]
     servers: ServerArgs,
+}
+
+fn parse_task_source(text: &str) -> Result<Box<TaskSource>, std::num::ParseIntError> {
+    TaskSource::parse(text).map(Box::new)
 }
 
 pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
@@ -127,7 +131,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         gateway = gateway.with_session(session);
     }
     if let Some(task) = &arguments.task {
-        gateway = gateway.with_task(task.clone());
+        gateway = gateway.with_task(TaskSource::clone(task));
     }
     if let Some(state) = approvals_state_url(&url) {
         gateway = gateway.with_approval_state(state);
