@@ -190,7 +190,7 @@ impl ValueSource {
     /// Absent and null have no elements.
     ///
     /// # Errors
-    /// Passes [`Truth::Undecided`] if a value cannot be read, or is no array.
+    /// Passes [`Truth::Undecided`] if a value cannot be read, or is not an array.
     pub fn with_elements<T>(
         &self,
         view: &CallView<'_>,
@@ -224,7 +224,7 @@ impl ValueSource {
     /// The elements, borrowed where they are parts of the call. See [`with_elements`](Self::with_elements).
     ///
     /// # Errors
-    /// Returns [`Truth::Undecided`] if a value cannot be read, or is no array.
+    /// Returns [`Truth::Undecided`] if a value cannot be read, or is not an array.
     pub fn elements<'a>(&'a self, view: &CallView<'a>) -> Result<Vec<ExpressionValue<'a>>, Truth> {
         if let Self::Path(path) = self
             && let (false, Ok(nodes)) = (path.is_singular(), path.element_nodes(view))

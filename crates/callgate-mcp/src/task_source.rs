@@ -10,7 +10,7 @@ use callgate::json;
 /// The longest file that is read: a task of 256 KiB in JSON, with escapes.
 const MAX_FILE: u64 = 2 << 20;
 
-/// A file or an open descriptor. It is read anew for each call.
+/// A file or an open descriptor. It is read again for each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSource {
     path: PathBuf,
