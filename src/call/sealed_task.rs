@@ -83,7 +83,7 @@ mod tests {
             format!("{content}."),
             format!("{forged}.{seal}"),
             format!("{other_content}.{other_seal}"),
-            sealed.replace("v1.", "v2."),
+            sealed.replace(".cg", ".xx"),
             format!("{sealed}0"),
         ] {
             assert!(
