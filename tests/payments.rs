@@ -43,6 +43,67 @@ fn bundle() -> &'static Engine {
     })
 }
 
+/// The file of the bundle's README that adapts it to another bank.
+fn adaptation() -> String {
+    let readme = std::fs::read_to_string(project("policies/payments/README.md")).unwrap();
+    let (_, rest) = readme.split_once("```yaml bank.yaml\n").unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn a_file_of_ten_lines_adapts_the_bundle_to_other_tools() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("bank.yaml");
+    std::fs::write(&file, adaptation()).unwrap();
+    assert!(adaptation().lines().count() <= 10);
+    let rules = engine::load(&[project("policies/payments"), file]).unwrap_or_else(|error| panic!("{error}"));
+    let schema = json!({
+        "type": "object",
+        "properties": {"recipient": {"type": "string"}, "amount": {"type": "number"}},
+    });
+    let descriptor = |name: &str| json!({"name": name, "inputSchema": schema});
+    let tools = json!([descriptor("send_money"), descriptor("get_balance"), descriptor("close_account")]);
+    let engine = Engine::builder(rules).tools(tools::parse_list(&tools.to_string()).unwrap()).build();
+    let known = "DE89370400440532013000";
+    let call = |tool: &str, recipient: &str, amount: u64| {
+        let context = json!({"principal": "ana", "currency": "EUR", "payees": ["GB82WEST12345698765432"]});
+        callgate::ToolCall::new("c", tool, json!({"recipient": recipient, "amount": amount}))
+            .with_context(context)
+    };
+    let executor = callgate::ClosureTools::new()
+        .with_tool("send_money", async |_| Ok(json!("sent")))
+        .with_tool("get_balance", async |_| Ok(json!(1000)));
+    for (tool, recipient, amount, task, outcome, policy) in [
+        ("get_balance", "", 0, "", "executed", "reading-accounts-is-free"),
+        (
+            "send_money",
+            known,
+            100,
+            "Pay 100 to DE89 3704 0044 0532 0130 00, please.",
+            "executed",
+            "small-amounts-are-free",
+        ),
+        ("send_money", "GB82WEST12345698765432", 100, "", "executed", "small-amounts-are-free"),
+        ("send_money", known, 100, "Pay the rent.", "suspended", "ask-before-first-payment"),
+        ("send_money", known, 100, "", "suspended", "ask-before-first-payment"),
+        ("send_money", "GB82WEST12345698765432", 300, "", "suspended", "ask-above"),
+        ("close_account", known, 0, "", "denied", ""),
+    ] {
+        let mut session = engine.session();
+        if !task.is_empty() {
+            session.set_task(callgate::Task::from_text(task));
+        }
+        let outcome_of = session.execute(call(tool, recipient, amount), &executor).await;
+        let reason = outcome_of.reason;
+        assert_eq!(
+            (outcome_of.outcome.name(), reason.policy.as_deref().unwrap_or_default()),
+            (outcome, policy),
+            "{task}: {}",
+            reason.message
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 

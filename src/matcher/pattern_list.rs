@@ -33,11 +33,13 @@ impl PatternList {
 fn read_item(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<NamePattern> {
     let Some(text) = node.as_str() else { return Vec::new() };
     let Some(group) = text.strip_prefix('@') else {
-        if text.contains('|') && NamePattern::regex_of(text).is_none() {
-            report_alternatives(node, text, reader);
-            return Vec::new();
-        }
-        return read_pattern(node, reader).into_iter().collect();
+        return match read_pattern(node, reader) {
+            Some(NamePattern::Exact(_) | NamePattern::Glob(_)) if text.contains('|') => {
+                report_alternatives(node, text, reader);
+                Vec::new()
+            }
+            pattern => pattern.into_iter().collect(),
+        };
     };
     reader.use_definition(DefinitionName::Group(group.to_owned()));
     match reader.names.group(group) {

@@ -172,7 +172,7 @@ pub fn compile(
 fn check_has_content(root: &YamlNode, diagnostics: &mut Diagnostics) {
     let definitions = [definitions::GROUPS, definitions::DATA, definitions::LETS, definitions::FUNCTIONS];
     let keys = definitions.map(|section| section.name);
-    let keys = keys.into_iter().chain(["policies", definitions::RESULTS.name]);
+    let keys = keys.into_iter().chain(["policies", "defaults", definitions::RESULTS.name]);
     let has_content = keys.into_iter().any(|key| root.get(key).is_some());
     if has_content || root.entries().is_none() || rules_record().has_misspelling_of(root, "policies") {
         return;

@@ -62,7 +62,7 @@ fn rules_schema() -> callgate::json::Value {
     let rules = KeyConstraint {
         record: rules_record().name,
         one_of: Vec::new(),
-        any_of: vec!["policies", "groups", "data", "let", "functions"],
+        any_of: vec!["policies", "groups", "data", "let", "functions", "results", "defaults"],
         together: Vec::new(),
     };
     json_schema(rules_record(), "Callgate rules file", &[rules, policy, condition(), operand()])

@@ -69,6 +69,7 @@ fn is_required_elsewhere(
     };
     let by_policy = beside.iter().any(|other| {
         let denies_absence = other.has_kind(&["deny", "halt"])
+            && !other.has_script()
             && other.tests.iter().any(|absent| {
                 absent.positive && absent.exists() == Some(false) && absent.text() == test.text()
             });
@@ -120,7 +121,9 @@ fn policies_ensuring_presence<'s, 'a>(
     written: &PolicySource<'a>,
 ) -> Vec<&'s PolicySource<'a>> {
     let tests_absence = |other: &PolicySource<'_>| {
-        other.has_kind(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
+        other.has_kind(&["deny", "halt"])
+            && !other.has_script()
+            && other.tests.iter().any(|test| test.exists() == Some(false))
     };
     let mut beside = checked.related_policies(written);
     beside.retain(|other| {

@@ -44,6 +44,11 @@ impl<'a> PolicySource<'a> {
         self.policy.kind.definition().polarity
     }
 
+    /// Whether a script decides whether it applies where its `match` holds.
+    pub(super) fn has_script(&self) -> bool {
+        self.policy.kind.script().is_some()
+    }
+
     /// Whether the policy has one of these kinds.
     pub(super) fn has_kind(&self, kinds: &[&str]) -> bool {
         kinds.contains(&self.kind.key.as_str())

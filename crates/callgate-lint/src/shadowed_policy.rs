@@ -17,7 +17,9 @@ const MAX_EVALUATIONS: usize = 200_000;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let mut evaluations = 0;
-    let refusing = SubsumptionIndex::new(checked, |written| written.has_kind(&["deny", "halt"]));
+    let refusing = SubsumptionIndex::new(checked, |written| {
+        written.has_kind(&["deny", "halt"]) && !written.has_script()
+    });
     for narrow in checked.enforced_policies().filter(|written| can_be_overridden(written)) {
         let wide = refusing.covering(narrow).into_iter().find(|wide| overrides(wide, narrow));
         let Some(wide) = wide else { continue };

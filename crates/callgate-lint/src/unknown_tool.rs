@@ -1,6 +1,6 @@
 //! Lint: patterns that match none of the known tools.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::lint::Lint;
 use crate::lint_context::LintContext;
@@ -18,11 +18,17 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let names: Vec<&str> = checked.tools.iter().map(|tool| tool.name.as_str()).collect();
     // For each unknown pattern, the name that was probably meant.
     let mut unknown: HashMap<&str, Option<&str>> = HashMap::new();
+    let sections = checked.files.iter().filter_map(|file| file.root.get("groups")?.entries());
+    let own_groups: HashSet<&str> = sections.flatten().map(|entry| entry.key.as_str()).collect();
     for written in &checked.policies {
         for (pattern, node) in written.tool_patterns() {
             let written_text = node.as_str().unwrap_or_default();
             let group = Some(written_text).filter(|text| text.starts_with('@'));
             let text = if group.is_some() { pattern.text() } else { written_text };
+            // A default lists tools that a host may not have.
+            if group.is_some_and(|group| !own_groups.contains(group.trim_start_matches('@'))) {
+                continue;
+            }
             // A pattern of a group is reported where the group is first used.
             if matches!(pattern, NamePattern::Nothing) || group.is_some() && unknown.contains_key(text) {
                 continue;
