@@ -49,6 +49,7 @@ impl Loaded {
             matches!(
                 kind,
                 PolicyKind::Deny(_)
+                    | PolicyKind::Require(_)
                     | PolicyKind::Approval(_)
                     | PolicyKind::Halt(_)
                     | PolicyKind::RateLimit(_)

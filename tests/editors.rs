@@ -178,7 +178,7 @@ const KIND_BY_KIND: &[(&str, &str, &str)] = &[
     (
         "budget",
         "budget: { tokens: 200000, per: run, on_exceed: halt }",
-        "budget:\n      tokens: many # ✗ Expected \"integer\"\n      per: day # ✗ Valid values: \"run\", \"conversation\"",
+        "budget:\n      tokens: many # ✗ Expected \"integer | constant\"\n      per: day # ✗ Valid values: \"run\", \"conversation\"",
     ),
 ];
 
