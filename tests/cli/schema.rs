@@ -45,7 +45,7 @@ const RULES: [&str; 9] = [
     include_str!("../../policies/email-calendar/sending.yaml"),
     include_str!("../../policies/filesystem/access.yaml"),
     include_str!("../../policies/git/branches.yaml"),
-    include_str!("../../policies/payments/twice.yaml"),
+    include_str!("../../policies/payments/names.yaml"),
     r#"
 callgate: 1
 defaults: { unmatched: allow, absent: no_match }
