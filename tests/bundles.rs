@@ -13,7 +13,7 @@ use callgate::{Engine, ToolDescriptor, engine, tools};
 
 use crate::recorded_calls::{play, project, records, sessions};
 
-const BUNDLES: [&str; 4] = ["email-calendar", "filesystem", "git", "payments"];
+const BUNDLES: [&str; 5] = ["assistant", "email-calendar", "filesystem", "git", "payments"];
 
 /// A rule that no session reaches without approvals: amounts that large each require approval.
 const BEHIND_ANSWERS: &str = "all-amounts-of-a-day";
@@ -146,7 +146,7 @@ fn everyday_sessions_match_snapshots() {
 #[test]
 fn bundles_can_be_combined() {
     // Policy ids are unique across bundles.
-    Loaded::of(&["email-calendar", "filesystem", "git", "payments", "pii", "retail"]);
+    Loaded::of(&["assistant", "email-calendar", "filesystem", "git", "payments", "pii", "retail"]);
     for (together, of) in [
         (Loaded::of(&["filesystem", "git", "pii"]), &["filesystem", "git"][..]),
         (Loaded::of(&["payments", "pii"]), &["payments"]),

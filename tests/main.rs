@@ -13,6 +13,8 @@ mod around_journal;
 #[cfg(test)]
 mod around_scripts;
 #[cfg(test)]
+mod assistant;
+#[cfg(test)]
 mod broken_rules;
 #[cfg(test)]
 mod broken_yaml;

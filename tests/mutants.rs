@@ -505,6 +505,11 @@ fn tests_of_the_git_bundle_catch_every_mutant() {
 }
 
 #[test]
+fn tests_of_the_assistant_bundle_catch_every_mutant() {
+    assert_all_noticed("assistant");
+}
+
+#[test]
 fn tests_of_the_email_calendar_bundle_catch_every_mutant() {
     assert_all_noticed("email-calendar");
 }
