@@ -1,6 +1,8 @@
 //! The shipped bundle for assistants, adapted to tools of other names by the ten lines of its README: injected calls are stopped, and
 //! everyday calls run.
 
+use std::sync::Arc;
+
 use callgate::call::{Outcome, OutcomeKind};
 use callgate::json::{Value, json};
 use callgate::{Engine, policy};
@@ -79,7 +81,7 @@ fn engine() -> Engine {
         [("names.yaml", file("names.yaml")), ("rules.yaml", file("rules.yaml")), ("ours.yaml", adaptation())];
     let built = policy::build_texts(texts);
     let chains = built.policies.unwrap_or_else(|| panic!("{:?}", built.diagnostics));
-    Engine::builder(chains).build()
+    Engine::builder(Arc::new(chains)).build()
 }
 
 /// Evaluates a call in a session that has read content with an injection.
