@@ -147,8 +147,8 @@ fn everyday_sessions_match_snapshots() {
 fn bundles_can_be_combined() {
     // Policy ids are unique across bundles.
     Loaded::of(&["email-calendar", "filesystem", "git", "payments", "pii", "retail"]);
-    // A bundle has one file with functions, and retail has them, too.
-    Loaded::of(&["assistant", "email-calendar", "filesystem", "git", "payments", "pii"]);
+    // Names are unique, too: `assistant` has functions as `retail` does, and names of payments as `payments` does.
+    Loaded::of(&["assistant", "email-calendar", "filesystem", "git", "pii"]);
     for (together, of) in [
         (Loaded::of(&["filesystem", "git", "pii"]), &["filesystem", "git"][..]),
         (Loaded::of(&["payments", "pii"]), &["payments"]),

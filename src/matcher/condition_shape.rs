@@ -8,17 +8,17 @@ use super::time_test::{DURING, OLDER_THAN, WITHIN};
 use super::value_source::PATH_OPERAND;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
-/// The keys of a condition, with these meanings of `path`, `expr` and `as`. Each table is a literal: the tables contain each other.
+/// The keys of a condition that contains conditions of this shape, with these meanings of `path`, `expr` and `as`. Each table is a literal: the tables contain each other.
 macro_rules! condition_fields {
-    ($path:expr, $expression:expr, $name:expr $(, $more:expr)*) => {
+    ($condition:ident, $path:expr, $expression:expr, $name:expr $(, $more:expr)*) => {
         &[
-            FieldShape::optional("all", Shape::NonEmptyList(&CONDITION_SHAPE), "All of these conditions hold."),
+            FieldShape::optional("all", Shape::NonEmptyList(&$condition), "All of these conditions hold."),
             FieldShape::optional(
                 "any",
-                Shape::NonEmptyList(&CONDITION_SHAPE),
+                Shape::NonEmptyList(&$condition),
                 "At least one of these conditions holds.",
             ),
-            FieldShape::optional("not", CONDITION_SHAPE, "This condition does not hold."),
+            FieldShape::optional("not", $condition, "This condition does not hold."),
             FieldShape::optional(
                 "every",
                 Shape::Record(&ELEMENTS_RECORD),
@@ -74,7 +74,8 @@ macro_rules! condition_fields {
 
 mod elements;
 
-pub(super) use elements::{ELEMENTS_RECORD, MIN};
+pub use elements::ELEMENTS_RECORD;
+pub(super) use elements::MIN;
 
 /// The key of an expression, as a condition or in place of a path.
 pub const EXPR_KEY: &str = "expr";
@@ -87,7 +88,7 @@ pub static CONDITION_SHAPE: Shape =
 pub static CONDITION_RECORD: RecordShape = RecordShape {
     name: "condition",
     doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`.",
-    fields: condition_fields!(PATH, EXPRESSION, AS),
+    fields: condition_fields!(CONDITION_SHAPE, PATH, EXPRESSION, AS),
 };
 
 const EXPRESSION: FieldShape = FieldShape::optional(

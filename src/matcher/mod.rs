@@ -19,7 +19,7 @@ mod value_source;
 
 pub use crate::name_pattern::NamePattern;
 pub use condition::{Condition, ITEM, MAX_ELEMENTS};
-pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE, EXPR_KEY, OPTION_KEYS};
+pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE, ELEMENTS_RECORD, EXPR_KEY, OPTION_KEYS};
 pub use examination_result::{
     ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
     ExaminedOperator, ExaminedPattern, ExaminedTest, ExaminedValue, TestedValues,

@@ -39,13 +39,15 @@ fn read(yaml: &str) -> Value {
     serde_json::to_value(yaml).unwrap()
 }
 
-const RULES: [&str; 9] = [
+const RULES: [&str; 10] = [
     "policies: []",
     include_str!("../../policies/starter/rules.yaml"),
     include_str!("../../policies/email-calendar/sending.yaml"),
     include_str!("../../policies/filesystem/access.yaml"),
     include_str!("../../policies/git/branches.yaml"),
     include_str!("../../policies/payments/names.yaml"),
+    "let: { x: { every: { expr: input.a, min: 1, any: [ item > 1, { domain: example.com } ] } } }
+policies: [{ id: a, match: { tool: t, where: { none: { path: '$.input.to[*]', as: one, not: { path: $one.b, eq: 1 } } } }, deny: {} }]",
     r#"
 callgate: 1
 defaults: { unmatched: allow, absent: no_match }

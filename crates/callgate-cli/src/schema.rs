@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
-use callgate::matcher::CONDITION_RECORD;
+use callgate::matcher::{CONDITION_RECORD, ELEMENTS_RECORD};
 use callgate::middleware::KINDS;
 use callgate::policy::rules_record;
 use callgate::rules_schema::{KeyConstraint, json_schema};
@@ -65,7 +65,7 @@ fn rules_schema() -> callgate::json::Value {
         any_of: vec!["policies", "groups", "data", "let", "functions", "results", "defaults"],
         together: Vec::new(),
     };
-    json_schema(rules_record(), "Callgate rules file", &[rules, policy, condition(), operand()])
+    json_schema(rules_record(), "Callgate rules file", &[rules, policy, condition(), elements(), operand()])
 }
 
 fn tests_schema() -> callgate::json::Value {
@@ -75,7 +75,7 @@ fn tests_schema() -> callgate::json::Value {
         any_of: Vec::new(),
         together: Vec::new(),
     };
-    json_schema(test_file_record(), "Callgate policy tests", &[step, condition(), operand()])
+    json_schema(test_file_record(), "Callgate policy tests", &[step, condition(), elements(), operand()])
 }
 
 fn condition() -> KeyConstraint {
@@ -85,6 +85,16 @@ fn condition() -> KeyConstraint {
         one_of: CONDITION_FORMS.to_vec(),
         any_of: Vec::new(),
         together: tests.map(|field| (field.name, vec!["path", "expr"])).collect(),
+    }
+}
+
+/// A condition on elements names them.
+fn elements() -> KeyConstraint {
+    KeyConstraint {
+        record: ELEMENTS_RECORD.name,
+        one_of: Vec::new(),
+        any_of: vec!["path", "expr"],
+        together: Vec::new(),
     }
 }
 
@@ -99,4 +109,4 @@ fn operand() -> KeyConstraint {
 }
 
 /// The keys that determine the form of a condition; each condition has exactly one of them.
-const CONDITION_FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];
+const CONDITION_FORMS: [&str; 8] = ["path", "all", "any", "not", "expr", "every", "any_of", "none"];

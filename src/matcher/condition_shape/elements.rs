@@ -1,9 +1,9 @@
 //! The keys of `every`, `any_of` and `none` in rules files: those of a condition, and those that name the elements.
 
 use super::{
-    ABSENT, BASE, CONDITION_SHAPE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING,
-    EACH, ENDS_WITH, EQ, EXISTS, EXPR_KEY, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
-    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, STARTS_WITH, TYPE, WITHIN,
+    ABSENT, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH, EQ,
+    EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
+    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, STARTS_WITH, TYPE, WITHIN,
 };
 use crate::matcher::mention::AS;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
@@ -16,7 +16,17 @@ pub static ELEMENTS_RECORD: RecordShape = RecordShape {
     name: "elements",
     doc: "The elements, by `path` or `expr`, and a condition on each of them. A test without `path` is about the element itself; \
           `$item.x` in paths and `item.x` in expressions are members of it.",
-    fields: condition_fields!(SOURCE_PATH, SOURCE_EXPRESSION, NAME, LEAST),
+    fields: condition_fields!(ELEMENT_SHAPE, SOURCE_PATH, SOURCE_EXPRESSION, NAME, LEAST),
+};
+
+/// A condition on one element: a mapping, or an expression as a string.
+static ELEMENT_SHAPE: Shape =
+    Shape::Either(&[Shape::Record(&ELEMENT_CONDITION), Shape::String("a Rhai expression")]);
+
+static ELEMENT_CONDITION: RecordShape = RecordShape {
+    name: "element_condition",
+    doc: "A condition on one element. A test without `path` and `expr` is about the element itself.",
+    fields: condition_fields!(ELEMENT_SHAPE, PATH, EXPRESSION, AS),
 };
 
 const SOURCE_PATH: FieldShape = FieldShape::optional(
