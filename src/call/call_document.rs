@@ -194,6 +194,8 @@ pub enum ResultProblem {
     TooLong,
     /// Patterns of the bundle declare different formats for the tool.
     ConflictingFormats,
+    /// An MCP result has members or parts that may contain a text which is not read.
+    UnknownParts,
     /// The work units of the call are used up.
     TooMuchWork,
 }
@@ -210,6 +212,9 @@ impl ResultProblem {
             Self::TooLong => "the tool's result is longer than 16 MiB",
             Self::ConflictingFormats => {
                 "two patterns under `results` declare different formats for this tool"
+            }
+            Self::UnknownParts => {
+                "the tool's result has members or parts, such as embedded resources, that may contain other texts"
             }
             Self::TooMuchWork => "reading the tool's result exceeds the work limit of one call",
         }

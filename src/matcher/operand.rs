@@ -198,6 +198,10 @@ impl<P> PatternSet<P> {
                     None => vec![node.as_str()],
                 };
                 for text in texts {
+                    // Parsing a pattern and comparing it takes about a quarter of a microsecond, and more for a long one.
+                    if let Err(exceeded) = work_limit::spend(12 + text.map_or(0, str::len) as u64) {
+                        return Truth::Undecided(exceeded.to_string());
+                    }
                     match text.map(&parse) {
                         Some(Ok(pattern)) => patterns.push(pattern),
                         Some(Err(problem)) => {

@@ -175,7 +175,7 @@ impl Fact {
                     let scope = ElementScope { element: *element, memo: &memo, outer: view.elements };
                     self.extract_entry(&CallView { elements: Some(&scope), ..*view })
                 };
-                elements.iter().map(entry).collect()
+                gather_collected(elements.iter().map(entry).collect())
             }
             _ => vec![ExtractedFact::Unknown],
         })
@@ -229,6 +229,21 @@ impl Fact {
     pub fn mark_unknown(&self, session: &mut SessionState) {
         session.mark_unknown(&format!("facts.{}", self.name));
     }
+}
+
+/// Joins all values for a set, which are added at once.
+fn gather_collected(found: Vec<ExtractedFact>) -> Vec<ExtractedFact> {
+    let (mut gathered, mut values) = (Vec::new(), Vec::new());
+    for entry in found {
+        match entry {
+            ExtractedFact::Collected(more) => values.extend(more),
+            other => gathered.push(other),
+        }
+    }
+    if !values.is_empty() {
+        gathered.push(ExtractedFact::Collected(values));
+    }
+    gathered
 }
 
 impl ExtractedFact {

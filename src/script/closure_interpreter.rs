@@ -41,6 +41,10 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         for (index, item) in items.into_iter().enumerate() {
             let result = match self.call_closure(&call.closure, [item.clone(), ScriptValue::whole(index)]) {
                 Ok(value) => value,
+                // An element that cannot be tested is not one that fails the test: otherwise `find(…) ?? x` could not tell them apart.
+                Err(ControlFlow::Absent(message, at)) if how != ClosureFunction::Map => {
+                    return Err(ControlFlow::Error(message, at));
+                }
                 Err(flow) => {
                     self.keep_absent(flow, &mut absent)?;
                     continue;
@@ -55,9 +59,6 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 let message = format!("the closure of `{}` must return a boolean", how.name());
                 return Err(ControlFlow::Error(message, call.closure.body.position));
             };
-            if absent.is_some() {
-                continue;
-            }
             match how {
                 ClosureFunction::All if !is_true => return Ok(ScriptValue::Boolean(false)),
                 ClosureFunction::Some if is_true => return Ok(ScriptValue::Boolean(true)),

@@ -11,6 +11,7 @@ use super::parser::catch_panic;
 use super::program::SourcePosition;
 use super::value::{ObjectView, ScriptValue, ValueKind};
 use crate::call::{CallView, ContextReads, LetMemo, Root};
+use crate::json::Value;
 use crate::path::ArgumentNames;
 
 /// A compiled script of a policy: statements over the members of the call and the names of the bundle, without effects.
@@ -109,6 +110,10 @@ impl PolicyScript {
 }
 
 fn finding(value: &ScriptValue<'_>, fuel: &Fuel) -> Result<ScriptFinding, EvalError> {
+    // A null of the call is not the script's own `()`.
+    if matches!(value, ScriptValue::Json(Value::Null)) {
+        return Err(format!("{RESULTS}, this is null").into());
+    }
     match value.kind() {
         ValueKind::Null | ValueKind::Boolean(false) => Ok(ScriptFinding::NoMatch),
         ValueKind::Boolean(true) => Ok(ScriptFinding::Match(ScriptRefusal::default())),

@@ -62,7 +62,12 @@ fn is_local_part(local: &str) -> bool {
 
 /// Whether a character before an address continues it to the left.
 fn joins_local(c: char) -> bool {
-    is_hidden(c) || matches!(ascii_look(c), '@' | '\\' | '%' | '.' | '/')
+    // Typographic forms of characters that an address can contain, such as `’` and `‐`, continue it, too. Full-width punctuation
+    // that separates words, such as `：`, does not.
+    let look = ascii_look(c);
+    let is_typographic =
+        !c.is_ascii() && matches!(look, '#' | '$' | '&' | '*' | '+' | '-' | '=' | '^' | '_' | '|' | '~');
+    is_hidden(c) || is_typographic || matches!(c, '’' | '·') || matches!(look, '@' | '\\' | '%' | '.' | '/')
 }
 
 /// Whether the characters after an address continue it.

@@ -15,19 +15,33 @@ pub(super) enum McpContent<'a> {
     Texts(Vec<&'a str>),
     /// It has no text.
     Other,
+    /// It has members or parts that may contain a text which is not read.
+    Unreadable,
 }
 
 impl<'a> McpContent<'a> {
-    /// Reads an MCP result. Returns `None` if the value is not one: it has other members, or members of other types.
+    /// Reads an MCP result. Returns `None` if the value is not one: it has neither an array of typed parts nor structured content.
     pub(super) fn from_output(output: &'a Value) -> Option<Self> {
         let members = output.as_object()?;
-        if !members.iter().all(|(name, value)| is_member(name, value)) {
-            return None;
+        let content = members.get(CONTENT);
+        let parts = content.and_then(Value::as_array).map(Vec::as_slice);
+        let parts = parts.filter(|parts| parts.iter().all(is_part));
+        let structured = members.get(STRUCTURED_CONTENT).filter(|content| content.is_object());
+        let has_only_known = members.iter().all(|(name, value)| is_known_member(name, value));
+        match (parts, structured) {
+            (None, None) => return None,
+            (None, Some(_)) if content.is_some_and(|content| !content.is_null()) => return None,
+            // An ordinary object may have a list `content`, too. If it has entries, it looks like a result with unknown members.
+            (Some([]), None) if !has_only_known => return None,
+            _ if !has_only_known => return Some(Self::Unreadable),
+            (_, Some(_)) => return Some(Self::Structured),
+            (Some(_), None) => {}
         }
-        if members.contains_key(STRUCTURED_CONTENT) {
-            return Some(Self::Structured);
+        let parts = parts?;
+        if !parts.iter().all(has_known_type) {
+            return Some(Self::Unreadable);
         }
-        let texts: Vec<&str> = members.get(CONTENT)?.as_array()?.iter().filter_map(text_of_part).collect();
+        let texts: Vec<&str> = parts.iter().filter_map(text_of_part).collect();
         Some(match texts.as_slice() {
             [] => Self::Other,
             [text] => Self::Text(text),
@@ -36,16 +50,33 @@ impl<'a> McpContent<'a> {
     }
 }
 
-fn is_member(name: &str, value: &Value) -> bool {
-    let is_part = |part: &Value| part.get("type").is_some_and(Value::is_string);
+fn is_part(part: &Value) -> bool {
+    part.get("type").is_some_and(Value::is_string)
+}
+
+/// Whether MCP defines the member with this value. Some libraries write absent members as null, and `_meta` as `meta`.
+fn is_known_member(name: &str, value: &Value) -> bool {
     match name {
-        CONTENT => value.as_array().is_some_and(|parts| parts.iter().all(is_part)),
-        STRUCTURED_CONTENT => value.is_object(),
-        "isError" => value.as_bool().is_some(),
-        "_meta" => true,
+        CONTENT | "_meta" => true,
+        STRUCTURED_CONTENT => value.is_null() || value.is_object(),
+        "isError" => value.is_null() || value.as_bool().is_some(),
+        "resultType" => value.is_null() || value.is_string(),
+        "meta" => value.is_null(),
         _ => false,
     }
 }
+
+/// Whether a part is a text, or a part without text for the model. Embedded resources contain texts.
+fn has_known_type(part: &Value) -> bool {
+    match part.get("type").and_then(Value::as_str) {
+        Some("text") => text_of_part(part).is_some(),
+        Some(kind) => WITHOUT_TEXT.contains(&kind),
+        None => false,
+    }
+}
+
+/// The types of parts that have no text.
+pub(super) const WITHOUT_TEXT: [&str; 3] = ["image", "audio", "resource_link"];
 
 /// The text of a content part, or `None` if it is not a text part.
 pub(super) fn text_of_part(part: &Value) -> Option<&str> {

@@ -73,6 +73,7 @@ impl ToolResult {
             }
             Some(McpContent::Texts(texts)) => Self::Parsed(texts.into_iter().map(Value::from).collect()),
             Some(McpContent::Other) => Self::Absent,
+            Some(McpContent::Unreadable) => Self::Unreadable(ResultProblem::UnknownParts),
             None => output.as_str().and_then(|text| Self::from_text(text, format)).unwrap_or(Self::Output),
         }
     }
@@ -81,7 +82,10 @@ impl ToolResult {
     fn from_text(text: &str, format: ResultFormat) -> Option<Self> {
         match format {
             ResultFormat::Text => return None,
-            ResultFormat::Auto if !text.trim_start().starts_with(['{', '[']) => return None,
+            // Some programs write a byte order mark first.
+            ResultFormat::Auto if !text.trim_start_matches(is_leading).starts_with(['{', '[']) => {
+                return None;
+            }
             _ => {}
         }
         if text.len() > MAX_BYTES {
@@ -93,10 +97,12 @@ impl ToolResult {
         let parsed = match format {
             ResultFormat::Yaml => parse_yaml(text).ok_or(ResultProblem::NotYaml),
             // A reader that takes the first of two equal keys sees another result than one that takes the last.
-            _ => json::parse(text).map_err(|error| match error.is_ambiguous() {
-                true => ResultProblem::AmbiguousJson,
-                false => ResultProblem::NotJson,
-            }),
+            _ => {
+                json::parse(text.trim_start_matches(is_leading)).map_err(|error| match error.is_ambiguous() {
+                    true => ResultProblem::AmbiguousJson,
+                    false => ResultProblem::NotJson,
+                })
+            }
         };
         match parsed {
             Ok(value) => Some(Self::Parsed(value)),
@@ -118,6 +124,10 @@ impl ToolResult {
             Self::Unreadable(problem) => ResultView::Unreadable(*problem),
         }
     }
+}
+
+fn is_leading(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
 }
 
 /// Parses YAML as rules are parsed: every ambiguous text is refused.
@@ -197,11 +207,37 @@ mod tests {
             json!({"content": [{"text": "no type"}]}),
             json!({"content": [], "title": "a page"}),
             json!({"structuredContent": [1]}),
-            json!({"content": [], "isError": "no"}),
+            json!({"content": "a page", "structuredContent": {"a": 1}}),
         ] {
             assert_eq!(read(output.clone(), ResultFormat::Auto), Ok(Some(output)));
         }
         assert_eq!(read(json!({"content": []}), ResultFormat::Auto), Ok(None));
+    }
+
+    #[test]
+    fn null_members_and_the_type_of_a_result_hide_nothing() {
+        let part = json!({"type": "text", "text": "\u{feff}{\"a\": 1}"});
+        for output in [
+            json!({"content": [part], "resultType": "complete"}),
+            json!({"content": [part], "structuredContent": null, "isError": null, "meta": null, "_meta": null}),
+        ] {
+            assert_eq!(read(output.clone(), ResultFormat::Auto), Ok(Some(json!({"a": 1}))), "{output}");
+        }
+    }
+
+    #[test]
+    fn results_with_unknown_parts_cannot_be_read() {
+        let part = json!({"type": "text", "text": "{}"});
+        for output in [
+            json!({"content": [part], "title": "a page"}),
+            json!({"structuredContent": {"a": 1}, "note": "more"}),
+            json!({"content": [part, {"type": "resource", "resource": {"uri": "a:b", "text": "hidden"}}]}),
+            json!({"content": [{"type": "Text", "text": "hidden"}]}),
+            json!({"content": [part], "isError": "no"}),
+        ] {
+            let problem = Err(ResultProblem::UnknownParts);
+            assert_eq!(read(output.clone(), ResultFormat::Auto), problem, "{output}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Replaces `$.result` in an output: whatever form the output has, it contains the new value afterwards and not the old one.
 
-use super::mcp_result::{CONTENT, McpContent, STRUCTURED_CONTENT, text_of_part, text_part};
+use super::mcp_result::{CONTENT, McpContent, STRUCTURED_CONTENT, WITHOUT_TEXT, text_of_part, text_part};
 use super::{ResultFormat, ToolResult};
 use crate::json::{Value, to_string};
 
@@ -19,7 +19,8 @@ pub enum ReplacementError {
 }
 
 /// Replaces the result of an output. Structured content and every text beside it are replaced together, because a text may repeat
-/// what the structured content no longer has. Parts of other types, such as images, stay.
+/// what the structured content no longer has. Images stay; embedded resources and
+/// `_meta` do not, because they may repeat it, too.
 ///
 /// # Errors
 /// The new value does not fit the form of the output, which is unchanged then.
@@ -31,6 +32,7 @@ pub fn replace(output: &mut Value, new: Value, format: ResultFormat) -> Result<(
             }
             let text = serialized(&new);
             set_texts(output, &[text]);
+            remove_hidden(output);
             if let Some(content) = output.get_mut(STRUCTURED_CONTENT) {
                 *content = new;
             }
@@ -38,6 +40,7 @@ pub fn replace(output: &mut Value, new: Value, format: ResultFormat) -> Result<(
         Some(McpContent::Text(old)) => {
             let text = text_for(old, &new, format);
             set_texts(output, &[text]);
+            remove_hidden(output);
         }
         Some(McpContent::Texts(_)) => {
             let texts =
@@ -45,8 +48,9 @@ pub fn replace(output: &mut Value, new: Value, format: ResultFormat) -> Result<(
             let texts = texts.flatten().ok_or(ReplacementError::NotTexts)?;
             let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
             set_texts(output, &texts);
+            remove_hidden(output);
         }
-        Some(McpContent::Other) => return Err(ReplacementError::NoResult),
+        Some(McpContent::Other | McpContent::Unreadable) => return Err(ReplacementError::NoResult),
         None => {
             *output = match output.as_str() {
                 Some(old) => text_for(old, &new, format).into(),
@@ -79,6 +83,18 @@ fn set_texts(output: &mut Value, texts: &[String]) {
     parts.splice(position..position, texts.iter().map(|text| text_part(text)));
 }
 
+/// Removes what may repeat the old value beside the texts: `_meta`, and parts with texts of their own.
+fn remove_hidden(output: &mut Value) {
+    let Value::Object(members) = output else { return };
+    members.remove("_meta");
+    if let Some(Value::Array(parts)) = members.get_mut(CONTENT) {
+        let has_no_text = |part: &Value| {
+            part.get("type").and_then(Value::as_str).is_some_and(|kind| WITHOUT_TEXT.contains(&kind))
+        };
+        parts.retain(|part| text_of_part(part).is_some() || has_no_text(part));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +122,7 @@ mod tests {
                 json!({
                     "content": [{"type": "text", "text": "IBAN DE02"}, image, {"type": "text", "text": "DE02"}],
                     "structuredContent": {"name": "Ana", "iban": "DE02"},
+                    "_meta": {"raw": "DE02"},
                 }),
                 json!({"content": [text_part, image], "structuredContent": new}),
             ),

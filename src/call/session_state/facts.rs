@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::SessionState;
 use super::changes::SessionChange;
-use super::value_set::{OnFull, add_missing};
+use super::value_set::{OnFull, add_missing, is_shortened};
 use crate::json::{Map, Value};
 
 /// How the facts of a session are merged with those of another state of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FactRecords {
-    /// The facts that are sets, and the number of keys of those that have several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     shapes: BTreeMap<String, FactShape>,
     /// The facts, and entries of facts, that were removed and not set again: a name, then keys. Without them, another state that still
@@ -21,12 +20,16 @@ pub(super) struct FactRecords {
     forgotten: BTreeSet<Vec<String>>,
 }
 
-/// The shape of a fact, if it is not one value or entries with one key.
+/// The shape of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum FactShape {
-    Set,
+    /// One value, which may be an object.
+    Value,
+    /// Entries with this number of keys.
     Keys(usize),
+    /// A set with at most this number of values.
+    Set(usize, OnFull),
 }
 
 impl FactRecords {
@@ -54,13 +57,10 @@ impl SessionState {
         if !forgotten.is_empty() {
             forgotten.remove(&path_of(name, keys));
         }
-        match keys.len() {
-            0 => {
-                self.fact_records.shapes.remove(name);
-                self.resolve_unknown_fact(name);
-            }
-            1 => drop(self.fact_records.shapes.remove(name)),
-            count => drop(self.fact_records.shapes.insert(name.to_owned(), FactShape::Keys(count))),
+        let shape = if keys.is_empty() { FactShape::Value } else { FactShape::Keys(keys.len()) };
+        self.fact_records.shapes.insert(name.to_owned(), shape);
+        if keys.is_empty() {
+            self.resolve_unknown_fact(name);
         }
         let Some(facts) = self.document.get_mut("facts") else { return };
         let mut entry = facts;
@@ -96,7 +96,7 @@ impl SessionState {
             on_full,
         });
         self.fact_records.forgotten.remove(&path_of(name, &[]));
-        self.fact_records.shapes.insert(name.to_owned(), FactShape::Set);
+        self.fact_records.shapes.insert(name.to_owned(), FactShape::Set(max, on_full));
         let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
         let set = facts.entry(name).or_insert_with(|| Value::Array(Vec::new()));
         if !set.is_array() {
@@ -104,16 +104,8 @@ impl SessionState {
         }
         let Value::Array(known) = set else { return };
         add_missing(known, values);
-        let surplus = known.len().saturating_sub(max);
-        if surplus == 0 {
-            return;
-        }
-        match on_full {
-            OnFull::DropOldest => drop(known.drain(..surplus)),
-            OnFull::Undecided => {
-                known.truncate(max);
-                self.mark_unknown(&format!("facts.{name}"));
-            }
+        if is_shortened(known, max, on_full) {
+            self.mark_unknown(&format!("facts.{name}"));
         }
     }
 
@@ -126,20 +118,24 @@ impl SessionState {
         }
         let shapes = other.fact_records.shapes.iter().map(|(name, shape)| (name.clone(), *shape));
         self.fact_records.shapes.extend(shapes);
+        let mut full = Vec::new();
         let Some(Value::Object(known)) = self.document.get_mut("facts") else { return };
         for (name, fact) in others.into_iter().flatten() {
             let shape = self.fact_records.shapes.get(name).copied();
             match (known.get_mut(name), fact, shape) {
-                (Some(Value::Array(known)), Value::Array(values), Some(FactShape::Set)) => {
+                (Some(Value::Array(known)), Value::Array(values), Some(FactShape::Set(max, on_full))) => {
                     add_missing(known, values);
+                    if is_shortened(known, max, on_full) {
+                        full.push(format!("facts.{name}"));
+                    }
                 }
-                (Some(known @ Value::Object(_)), Value::Object(_), shape) => {
-                    let depth = if let Some(FactShape::Keys(count)) = shape { count } else { 1 };
+                (Some(known @ Value::Object(_)), Value::Object(_), Some(FactShape::Keys(depth))) => {
                     merge_entries(known, fact, depth);
                 }
                 _ => drop(known.insert(name.clone(), fact.clone())),
             }
         }
+        full.iter().for_each(|part| self.mark_unknown(part));
         // The other state has set these since they were forgotten here.
         let document = &self.document;
         self.fact_records.forgotten.retain(|path| fact_at(document, path).is_none());
@@ -259,6 +255,26 @@ mod tests {
         assert_eq!(full.unknown_parts(), ["facts.seen"]);
         state.collect_fact("seen", &[json!("c")], 3, OnFull::DropOldest);
         assert_eq!((facts(&state), state.unknown_parts().len()), (&json!({"seen": [1, "b", "c"]}), 0));
+    }
+
+    #[test]
+    fn a_value_replaces_the_whole_value_of_another_state() {
+        let mut stored = SessionState::default();
+        stored.set_fact("identity", None, json!({"verified": true}));
+        let mut state = SessionState::from_json(stored.to_json()).unwrap();
+        state.set_fact("identity", None, json!({"expired": true}));
+        state.merge_stored(&stored);
+        assert_eq!(facts(&state), &json!({"identity": {"expired": true}}));
+    }
+
+    #[test]
+    fn merged_sets_keep_their_bound() {
+        let mut state = SessionState::default();
+        state.collect_fact("seen", &[json!(1), json!(2)], 3, OnFull::DropOldest);
+        let mut other = SessionState::default();
+        other.collect_fact("seen", &[json!(3), json!(4)], 3, OnFull::DropOldest);
+        state.merge(&other);
+        assert_eq!(facts(&state), &json!({"seen": [2, 3, 4]}));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(super) struct ConnectedClient {
     account: Account,
     /// The digest of its verified context.
     context_digest: String,
+    /// The session that a sealed task must be for: the name of its conversation, or else its own session id.
+    task_session: Option<String>,
     /// The messages that belong to none of its requests.
     general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<JsonRpcMessage>>>>,
     request_counter: AtomicU64,
@@ -75,6 +77,11 @@ impl ConnectedClient {
     /// The messages that belong to none of its requests, for one reader at a time.
     pub(super) fn general_messages(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<JsonRpcMessage>>> {
         Arc::clone(self.general.as_ref()?).try_lock_owned().ok()
+    }
+
+    /// The session that a sealed task must be for. `None` for a client without session and conversation: no task can be for it.
+    pub(super) fn task_session(&self) -> Option<&str> {
+        self.task_session.as_deref()
     }
 
     /// A number unique among its requests.
@@ -257,9 +264,14 @@ impl ClientRegistry {
         session.set_context(context.clone());
         let connection = ClientConnection::open_in_session(&self.gateway, session, context, sender)
             .map_err(|UpstreamError(why)| ClientError::ServerUnavailable(why))?;
+        let own_id = match &key {
+            ClientKey::Session(id) => Some(id.clone()),
+            ClientKey::Shared(_) => None,
+        };
         let client = Arc::new(ConnectedClient {
             connection,
             account,
+            task_session: conversation.name.clone().or(own_id),
             context_digest: caller.context_digest(),
             general,
             request_counter: AtomicU64::new(1),

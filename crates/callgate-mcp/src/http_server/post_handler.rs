@@ -56,7 +56,6 @@ impl ServerState {
             Ok(message) => message,
             Err(why) => return message_response(400, &why.to_response()),
         };
-        let message = self.with_task(message, &headers);
         let in_header = match headers::single_value(&headers, http_headers::VERSION) {
             Ok(in_header) => in_header,
             Err(error) => return error_response(&message, code::HEADER_MISMATCH, &error.to_string()),
@@ -113,22 +112,30 @@ impl ServerState {
         {
             return error_response(&message, code::HEADER_MISMATCH, &why);
         }
+        let message = self.with_task(message, headers, &client);
         let (ids, message) = RequestIds::rewrite(message, &id, client.next_request_number());
         self.respond(message, ActiveRequest { client, ids, is_stateless: true, is_answered: false }, caller)
             .await
     }
 
-    /// Adds what the user asked for, as the header of the host tells it. A header that is not sealed for this session makes it unknown.
-    fn with_task(&self, message: JsonRpcMessage, headers: &HeaderMap) -> JsonRpcMessage {
+    /// Adds what the user asked for, as the header of the host tells it. The header must be sealed for the session in which the call runs,
+    /// not for one that the request names; otherwise the task is unknown.
+    fn with_task(
+        &self,
+        message: JsonRpcMessage,
+        headers: &HeaderMap,
+        client: &ClientGuard,
+    ) -> JsonRpcMessage {
         let sealed = match headers::single_value(headers, http_headers::TASK) {
             Ok(None) => return message,
             Ok(Some(sealed)) => sealed,
             Err(_) => return message.with_task(Task::unknown("the header of the task is not one value")),
         };
-        let conversation = self.conversation_name(&message, headers).ok().flatten();
-        let session =
-            conversation.as_deref().or_else(|| headers::single_value(headers, SESSION).ok().flatten());
-        let task = Task::open_sealed(sealed, session, Timestamp::now(), self.gateway.engine.keys());
+        let keys = self.gateway.engine.keys();
+        let task = match client.task_session() {
+            Some(session) => Task::open_sealed(sealed, Some(session), Timestamp::now(), keys),
+            None => Task::unknown("a request without a session has no task"),
+        };
         message.with_task(task)
     }
 
@@ -171,6 +178,7 @@ impl ServerState {
         match message.kind().clone() {
             MessageKind::Request(id) => {
                 let ids = RequestIds::unchanged(&id);
+                let message = self.with_task(message, headers, &client);
                 self.respond(
                     message,
                     ActiveRequest { client, ids, is_stateless: false, is_answered: false },
