@@ -17,7 +17,8 @@ use crate::diagnostic::SourceMap;
 use crate::execution::{AcceptsAnswer, EngineServices, HostServices};
 use crate::explain::{Explainer, Explanation};
 use crate::host::{
-    CacheStore, Clock, CombinedStore, LimitStore, Observer, RecordStore, StateStore, SystemClock,
+    CacheStore, Clock, CombinedStore, EngineEventKind, LimitStore, Observer, RecordStore, RulesEvent,
+    StateStore, SystemClock,
 };
 use crate::kernel::{Decision, EventListener, Kernel, Layers};
 use crate::lifecycle::Middleware;
@@ -126,7 +127,7 @@ impl Engine {
         EngineBuilder {
             chains: policies,
             tools: ToolCatalog::default(),
-            clock: Box::new(SystemClock),
+            clock: Arc::new(SystemClock),
             observers: Vec::new(),
             store: CombinedStore::new(Arc::new(MemoryStore::default())),
             seed: None,
@@ -173,6 +174,11 @@ impl Engine {
         self.shared.bundle.load_full()
     }
 
+    /// Notifies observers of a change of the rules.
+    fn notify_observers(&self, revision: &str, change: RulesEvent<'_>) {
+        self.shared.services.observers.notify(revision, EngineEventKind::Rules(change));
+    }
+
     /// The digest of the active rules.
     pub fn revision(&self) -> String {
         self.shared.bundle.load().revision().to_owned()
@@ -183,7 +189,7 @@ impl Engine {
 pub struct EngineBuilder {
     chains: Arc<CompiledPolicies>,
     tools: ToolCatalog,
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
     store: CombinedStore,
     seed: Option<u64>,
@@ -210,11 +216,11 @@ impl EngineBuilder {
     /// Replaces the system clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Box::new(clock);
+        self.clock = Arc::new(clock);
         self
     }
 
-    /// Adds an observer that receives every outcome, after the observers added before it.
+    /// Adds an observer that receives every event, after the observers added before it.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
@@ -312,6 +318,8 @@ impl EngineBuilder {
         let host = HostServices { store: Arc::new(store), keys, accepts_answer, clock, observers, random };
         let services = EngineServices::new(host);
         let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
-        Engine { shared: Arc::new(shared), reload_history }
+        let engine = Engine { shared: Arc::new(shared), reload_history };
+        engine.notify_observers(&engine.revision(), RulesEvent::Loaded);
+        engine
     }
 }

@@ -173,15 +173,16 @@ pub mod engine;
 pub mod reload;
 
 pub use call::{
-    Amount, AuditEntry, CallRecord, CallRecordError, Outcome, OutcomeKind, Phase, PolicyTrace, Reason,
-    RecordedResult, RunShadowEffect, SessionState, Task, TaskTurn, ToolCall, Verdict, reason_code,
+    Amount, AuditEntry, CallRecord, CallRecordError, Effect, Outcome, OutcomeKind, Phase, PolicyTrace,
+    Reason, RecordedResult, RunShadowEffect, SessionState, Task, TaskTurn, ToolCall, Verdict, reason_code,
 };
 pub use engine::{Engine, EngineBuilder, LoadError, load, load_layer, load_text};
 pub use host::{
-    BoxFuture, Clock, ClosureTools, HookFailure, ManualClock, Observer, SystemClock, ToolCallSpan,
-    ToolCallStart, ToolError, ToolExecutor, ToolResponse,
+    BoxFuture, CacheHit, CallDecided, CallIdentity, Clock, ClosureTools, EngineEvent, EngineEventKind,
+    HookFailure, LimitRefused, ManualClock, Observer, ObserverError, RulesEvent, RunIdentity, SystemClock,
+    ToolCallSpan, ToolCallStart, ToolError, ToolExecutor, ToolResponse,
 };
-pub use kernel::{Decision, Effect};
+pub use kernel::Decision;
 pub use policy::{
     CompiledPolicies, LoadedBundle, Mode, Policy, build as load_bundle, build_texts as load_bundle_texts,
 };

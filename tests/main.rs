@@ -55,6 +55,8 @@ mod elements;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod engine_events;
+#[cfg(test)]
 mod execution;
 #[cfg(test)]
 mod explaining;

@@ -44,3 +44,14 @@ impl Amount {
         Self(millionths)
     }
 }
+
+/// As a decimal number without trailing zeros.
+impl std::fmt::Display for Amount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, rest) = (self.0 / Self::MILLIONTHS_PER_UNIT, self.0 % Self::MILLIONTHS_PER_UNIT);
+        match rest {
+            0 => write!(f, "{whole}"),
+            rest => f.write_str(format!("{whole}.{rest:06}").trim_end_matches('0')),
+        }
+    }
+}

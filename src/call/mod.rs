@@ -4,6 +4,7 @@ mod amount;
 mod approval;
 mod context_reads;
 mod masks;
+mod effect;
 mod outcome;
 mod call_record;
 mod let_memo;
@@ -21,6 +22,7 @@ pub use call_document::{
 };
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
+pub use effect::Effect;
 pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};

@@ -188,6 +188,8 @@ pub mod reason_code {
     pub const RECOVERED: &str = "recovered";
     /// The tool ran, but its result could not be normalised as the policies require.
     pub const OUTPUT_WITHHELD: &str = "output_withheld";
+    /// An observer that calls depend on, such as an audit log, cannot record the call.
+    pub const LOG_UNAVAILABLE: &str = "log_unavailable";
     /// The policies need more work for the call than the limit for one call.
     pub const WORK_EXCEEDED: &str = "work_exceeded";
     /// Callgate itself failed while it evaluated the call.

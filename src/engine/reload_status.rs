@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::Engine;
 use crate::diagnostic::render;
-use crate::host::Clock;
+use crate::host::{Clock, RulesEvent};
 use crate::policy::{CompiledPolicies, LoadedBundle, Widening};
 
 /// The active rules, and the result of the last reload.
@@ -108,6 +108,8 @@ pub enum ReloadEvent {
         from: String,
         /// The digest of the new rules.
         to: String,
+        /// Whether they had been pending, and were confirmed.
+        confirmed: bool,
     },
     /// The reload of new rules was rejected.
     Rejected(RejectedReload),
@@ -308,12 +310,32 @@ impl Engine {
         let to = policies.revision().to_owned();
         let before = self.shared.bundle.swap(policies);
         if before.revision() != to {
-            state.events.push_back(ReloadEvent::Applied { from: before.revision().to_owned(), to });
+            let (from, confirmed) = (before.revision().to_owned(), state.pending_as(&to).is_ok());
+            state.events.push_back(ReloadEvent::Applied { from, to, confirmed });
         }
         state.loaded_at = now;
         state.last_rejected = None;
         state.pending = None;
         state.retired.push(before);
+    }
+
+    /// Notifies observers of a change.
+    fn notify_observers_of(&self, change: &ReloadEvent) {
+        match change {
+            ReloadEvent::Applied { from, to, confirmed } => {
+                self.notify_observers(to, RulesEvent::Applied { from, confirmed: *confirmed });
+            }
+            ReloadEvent::Rejected(rejected) => {
+                let (revision, summary) = (rejected.revision.as_deref(), &rejected.reason.summary());
+                self.notify_observers(&self.revision(), RulesEvent::Rejected { revision, summary });
+            }
+            ReloadEvent::Pending(pending) => {
+                let relaxations: Vec<String> = pending.relaxations.iter().map(ToString::to_string).collect();
+                let (revision, relaxations) = (&*pending.revision, &*relaxations);
+                self.notify_observers(&self.revision(), RulesEvent::Pending { revision, relaxations });
+            }
+            ReloadEvent::Reverted => self.notify_observers(&self.revision(), RulesEvent::Reverted),
+        }
     }
 
     /// Notifies the listeners of changes. If another thread is notifying them, or a listener itself makes a change, the loop that is
@@ -329,6 +351,7 @@ impl Engine {
             for listener in listeners {
                 let _ = catch_unwind(AssertUnwindSafe(|| listener(&change)));
             }
+            self.notify_observers_of(&change);
             state = self.reload_history.lock();
         }
         state.is_notifying = false;

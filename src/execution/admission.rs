@@ -10,9 +10,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{CallContext, EngineServices};
+use super::{CallContext, CallOrigin, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
-use crate::host::{Account, Allowance, LimitAcquisition, StateStore, StoreError, catch_panic, with_deadline};
+use crate::host::{
+    Account, Allowance, EngineEventKind, LimitAcquisition, LimitRefused, StateStore, StoreError, catch_panic,
+    with_deadline,
+};
 use crate::kernel::{
     Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, evaluate_effect, is_used_up, notify,
 };
@@ -66,7 +69,9 @@ pub(super) async fn admit<E>(
         fresh.filter_map(|pending| LimitClaim::new(pending, &layers, account)).collect();
     let CallContext { kernel, services, .. } = context;
     let reported = kernel.listener.map(|_| Arc::new(decision.call().clone()));
-    let mut admission = Admission { reported, kernel, services, taken: acquired, state };
+    let observed = (!services.observers.is_empty()).then(|| decision.call().clone());
+    let origin = observed.as_ref().and_then(|call| context.origin(call, state));
+    let mut admission = Admission { reported, origin, kernel, services, taken: acquired, state };
     if catch_panic(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| evaluate_effect(claim.limit.on_exceed)).max();
@@ -114,6 +119,8 @@ enum Problem {
 struct Admission<'a> {
     /// The call, if a listener is notified.
     reported: Option<Arc<ToolCall>>,
+    /// The call for observers, if there are any.
+    origin: Option<CallOrigin<'a>>,
     kernel: &'a Kernel<'a>,
     services: &'a EngineServices,
     taken: &'a mut AcquiredLimits,
@@ -142,8 +149,22 @@ impl Admission<'_> {
         for claim in watching {
             if let Err(Problem::UsedUp(_)) = self.acquire_now(std::slice::from_ref(&claim)).await {
                 decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
+                self.observe_refusal(&claim, None);
             }
         }
+    }
+
+    /// Notifies observers of a limit with too little left.
+    fn observe_refusal(&self, claim: &LimitClaim<'_>, retry_after: Option<Duration>) {
+        let Some(origin) = &self.origin else { return };
+        let LimitClaim { policy, pending, .. } = claim;
+        let refused = LimitRefused {
+            policy: &policy.id,
+            cost: pending.measure.cost,
+            retry_after,
+            shadow: policy.mode == Mode::Shadow,
+        };
+        self.services.observers.notify_of_call(origin, EngineEventKind::LimitRefused(refused));
     }
 
     /// Acquires all these limits, waiting if they say so. A refusal makes the decision stricter.
@@ -294,7 +315,8 @@ impl Admission<'_> {
     ) {
         let refusing =
             || used_up.iter().filter_map(|(index, retry_after)| Some((claims.get(*index)?, *retry_after)));
-        for (claim, _) in refusing() {
+        for (claim, retry_after) in refusing() {
+            self.observe_refusal(claim, retry_after);
             decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
         }
         // The first of the strictest: `max_by_key` would return the last.

@@ -173,22 +173,10 @@ impl EngineServices {
         ledger.find(key).await
     }
 
-    /// Notifies observers of the approvers' decision, once. Returns whether it did so now.
-    pub(crate) async fn notify_decision(
-        &self,
-        ledger: &Ledger<'_>,
-        key: &LedgerKey,
-        decision: &ApprovalDecision,
-    ) -> bool {
+    /// Whether observers are to be notified now of the approvers' decision on a call: `true` once.
+    pub(crate) async fn is_new_decision(&self, ledger: &Ledger<'_>, key: &LedgerKey) -> bool {
         // If the store does not answer, it is better to notify twice than never.
-        let is_new = ledger.mark_notified(key, true).await.unwrap_or(true);
-        if is_new {
-            self.notify(|observer| match decision.approved {
-                true => observer.on_approved(decision),
-                false => observer.on_denied(decision),
-            });
-        }
-        is_new
+        ledger.mark_notified(key, true).await.unwrap_or(true)
     }
 }
 

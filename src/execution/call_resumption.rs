@@ -16,6 +16,7 @@ use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};
 use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
+use crate::host::EngineEventKind;
 use crate::host::{ToolExecutor, catch_panic};
 use crate::kernel::{Effect, HeldResources};
 
@@ -182,7 +183,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Err(error) => return Ok(resumed(self.stay_pending(resume, verified.request(), &error).await)),
         };
         if let NextStep::Deny(decision) | NextStep::Run(decision) = &step {
-            self.context.services.notify_decision(ledger, key, decision).await;
+            if self.context.services.is_new_decision(ledger, key).await {
+                self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
+            }
         }
         let (decision, effect) = match step {
             NextStep::Run(_) => {

@@ -7,12 +7,13 @@ use super::approval_verification::ApprovalMessages;
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerError, LedgerKey};
-use crate::call::{Amount, Outcome, OutcomeKind, SessionState, ToolCall};
+use crate::call::{Amount, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{StoreError, ToolExecutor, catch_panic};
-use crate::kernel::{CallResponse, Decision, Effect, Event, HeldResources, Kernel, notify};
+use crate::kernel::{CallResponse, Decision, Effect, HeldResources, Kernel};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
 
+mod call_events;
 mod other_runner;
 mod refusals;
 
@@ -204,6 +205,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         if decision.needs_limits() {
             admission::admit(&self.context, &mut decision, &mut limits, self.state).await;
         }
+        if !self.context.services.observers.is_empty() {
+            self.report_decision(&decision);
+            self.refuse_unrecorded(&mut decision).await;
+        }
         match decision.effect() {
             Effect::Run => {
                 let mut outcome = self.execute_tool(attempt, decision, limits).await?;
@@ -220,6 +225,17 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 None => Ok(self.refuse(attempt, decision).await),
             },
             _ => Ok(self.refuse(attempt, decision).await),
+        }
+    }
+
+    /// Denies a call that an observer on which calls depend cannot record.
+    async fn refuse_unrecorded(&self, decision: &mut Decision<'_>) {
+        if decision.is_permitted()
+            && let Err(error) = self.context.services.observers.flush().await
+        {
+            let message = format!("the call cannot be recorded: {error}");
+            let code = reason_code::LOG_UNAVAILABLE.to_owned();
+            decision.refuse(Effect::Deny, Reason { policy: None, code, message }, None);
         }
     }
 
@@ -258,18 +274,6 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         if is_in_ledger || is_suspended {
             // Whatever fails here, the outcome stays.
             let _ = catch_panic(self.record_end(attempt, &outcome)).await;
-        }
-        outcome
-    }
-
-    /// Notifies listeners and observers of an outcome.
-    pub(crate) fn report(&self, mut outcome: Outcome) -> Outcome {
-        let CallContext { kernel, services, session, .. } = &self.context;
-        outcome.session = session.name.map(str::to_owned);
-        notify(kernel.listener, &Event::Ended(&outcome));
-        // Observers have seen a replayed outcome before.
-        if !outcome.replayed && !services.observers.is_empty() {
-            self.notify_observers(&outcome);
         }
         outcome
     }

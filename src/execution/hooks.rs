@@ -7,9 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Observers;
 use crate::approval::{ApprovalRequirement, Permit};
 use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
-use crate::host::{HookFailure, Observer, ToolError, catch_panic};
+use crate::host::{EngineEvent, EngineEventKind, HookFailure, RunIdentity, ToolError, catch_panic};
 use crate::json::{self, Map, Value, json};
 use crate::kernel::{Decision, Effect, ExtraApproval, HeldResources, Kernel};
 use crate::lifecycle::{
@@ -29,7 +30,7 @@ pub(crate) struct HookRunner<'h> {
     pub(crate) all: &'h [Arc<dyn Middleware>],
     pub(crate) run: &'h RunContext,
     pub(crate) tools: &'h ToolSet,
-    pub(crate) observers: &'h [Box<dyn Observer>],
+    pub(crate) observers: &'h Observers,
 }
 
 /// A call as hooks left it, with their decisions on it.
@@ -233,9 +234,16 @@ impl<'h> HookRunner<'h> {
     /// Notifies observers of a hook that failed.
     pub(crate) fn failed(&self, hook: &Arc<dyn Middleware>, point: &'static str, message: &str) {
         let failure = HookFailure { request_id: &self.run.request_id, hook: hook.id(), point, message };
-        for observer in self.observers {
-            let _ = catch_unwind(AssertUnwindSafe(|| observer.on_hook_failure(&failure)));
-        }
+        let conversation = self.run.conversation_id.as_deref().unwrap_or_default();
+        let RunContext { request_id, iteration, .. } = self.run;
+        let run = RunIdentity { request_id, iteration: *iteration, session: None, conversation };
+        self.observers.notify_all(&EngineEvent {
+            time: self.observers.now(),
+            revision: "",
+            run: Some(run),
+            call: None,
+            kind: EngineEventKind::HookFailed(failure),
+        });
     }
 }
 

@@ -1,10 +1,9 @@
-//! Records the end of a call in the ledger and the session's store, and notifies listeners and observers of its start and its end.
+//! Records the end of a call in the ledger and the session's store, and notifies observers once of a request that it makes.
 
-use super::{CallAttempt, CallContext, CallRunner};
+use super::{CallAttempt, CallRunner};
 use crate::approval::LedgerKey;
 use crate::call::{ApprovalRequest, Outcome, OutcomeKind};
-use crate::host::{Account, StoreError, ToolCallSpan, ToolCallStart, ToolExecutor};
-use crate::kernel::{Decision, Event, notify};
+use crate::host::{Account, EngineEventKind, StoreError, ToolExecutor};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// Records the end of an attempt in the session's store and in the ledger.
@@ -18,7 +17,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 let key = LedgerKey { occurrence_id: occurrence_of(request), ..attempt.key.clone() };
                 // If the store does not answer, it is better to notify twice than never.
                 if ledger.mark_notified(&key, false).await.unwrap_or(true) {
-                    self.context.services.notify(|observer| observer.on_request(request));
+                    let call = attempt.requested();
+                    self.context.observe(call, self.state, EngineEventKind::ApprovalRequested(request));
                 }
             }
         } else if stored.is_ok() {
@@ -33,41 +33,6 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let state = self.state.clone().without_occurrences();
         let account = Account::from_context(&self.context.hooks.run.context);
         self.context.services.store_session(self.context.session.conversation, account, &state).await
-    }
-
-    /// Notifies observers of an outcome.
-    pub(super) fn notify_observers(&self, outcome: &Outcome) {
-        let CallContext { services, hooks, session, .. } = &self.context;
-        if outcome.outcome != OutcomeKind::Suspended {
-            let shown = session.formatter.result(outcome).map(|result| result.output.text());
-            let span = ToolCallSpan {
-                request_id: &hooks.run.request_id,
-                iteration: hooks.run.iteration,
-                outcome,
-                shown: shown.as_deref(),
-            };
-            services.notify(|observer| observer.on_tool_end(&span));
-        }
-        services.notify(|observer| observer.on_outcome(outcome));
-    }
-
-    /// Notifies listeners and observers that the execution of a call starts.
-    pub(super) fn report_start(&self, decision: &Decision<'_>) {
-        let CallContext { kernel, services, hooks, .. } = &self.context;
-        notify(kernel.listener, &Event::ExecutionStarted(decision.call()));
-        if services.observers.is_empty() {
-            return;
-        }
-        let (call, args) = (decision.call(), kernel.redacted_input(decision, self.state));
-        let start = ToolCallStart {
-            request_id: &hooks.run.request_id,
-            iteration: hooks.run.iteration,
-            call_id: &call.id,
-            tool: &call.tool,
-            server: call.server.as_deref(),
-            args: &args,
-        };
-        services.notify(|observer| observer.on_tool_start(&start));
     }
 }
 

@@ -1,8 +1,9 @@
 //! The services that all calls of an engine share: store, keys, clock, observers, random numbers, single flight.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::observed_store::ObservedStore;
+use super::observers::Observers;
 use super::wrappers::single_flight::SingleFlight;
 use crate::approval::Ledger;
 use crate::host::{Account, Clock, Observer, StateStore, StoreError, StoreFuture, with_store_timeout};
@@ -22,8 +23,8 @@ pub(crate) struct EngineServices {
     pub(crate) has_server_keys: bool,
     /// Checks tokens in answers that are not the request's own.
     pub(crate) accepts_answer: Option<Box<AcceptsAnswer>>,
-    pub(crate) clock: Box<dyn Clock>,
-    pub(crate) observers: Vec<Box<dyn Observer>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observers: Observers,
     pub(super) single_flight: SingleFlight,
     random: Mutex<fastrand::Rng>,
 }
@@ -33,7 +34,7 @@ pub(crate) struct HostServices {
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) keys: Option<Keys>,
     pub(crate) accepts_answer: Option<Box<AcceptsAnswer>>,
-    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) observers: Vec<Box<dyn Observer>>,
     pub(crate) random: fastrand::Rng,
 }
@@ -43,8 +44,14 @@ impl EngineServices {
     #[expect(clippy::expect_used, reason = "where there are no random bytes, no hash map can be made either")]
     pub(crate) fn new(host: HostServices) -> Self {
         let HostServices { store, keys, accepts_answer, clock, observers, random } = host;
+        let observers = Observers::new(observers, Arc::clone(&clock));
+        let store = seal_store(store, keys.as_ref());
+        let store = match observers.is_empty() {
+            true => store,
+            false => Arc::new(ObservedStore::new(store, observers.clone())),
+        };
         Self {
-            store: seal_store(store, keys.as_ref()),
+            store,
             has_server_keys: keys.is_some(),
             keys: keys.unwrap_or_else(|| Keys::random().expect("random bytes for a key")),
             accepts_answer,
@@ -66,13 +73,6 @@ impl EngineServices {
         operation: impl FnOnce() -> StoreFuture<'q, T>,
     ) -> Result<T, StoreError> {
         with_store_timeout(&*self.clock, operation).await
-    }
-
-    /// Notifies every observer. One that panics changes nothing.
-    pub(crate) fn notify(&self, notify: impl Fn(&dyn Observer)) {
-        for observer in &self.observers {
-            let _ = catch_unwind(AssertUnwindSafe(|| notify(&**observer)));
-        }
     }
 
     /// A random number from 0 to 1.

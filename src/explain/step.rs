@@ -264,12 +264,7 @@ impl PolicyStep {
 
 /// An amount as a JSON number.
 pub(super) fn amount_to_json(amount: Amount) -> Value {
-    let (whole, rest) = (amount.millionths() / 1_000_000, amount.millionths() % 1_000_000);
-    if rest == 0 {
-        return whole.into();
-    }
-    let text = format!("{whole}.{rest:06}");
-    text.trim_end_matches('0').parse::<Number>().map_or(Value::Null, Value::Number)
+    amount.to_string().parse::<Number>().map_or(Value::Null, Value::Number)
 }
 
 fn unmatched_pattern(

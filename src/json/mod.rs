@@ -41,6 +41,8 @@ pub use serde_json_interop::InexactNumber;
 pub use serialize::{empty_array, serialized};
 pub use serialize::{to_string, to_string_pretty, to_value, to_writer};
 pub use value::{Entry, Index, Map, Value};
+#[doc(hidden)]
+pub use writer::write_string;
 
 use serde::Serialize;
 

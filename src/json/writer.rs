@@ -73,7 +73,7 @@ fn write_new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
 }
 
 /// Writes a string with its quotes. Escapes only what JSON requires.
-pub(super) fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
+pub fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {

@@ -8,26 +8,9 @@ use smallvec::SmallVec;
 use super::policy_reference::{Layers, PolicyRef};
 use super::trace::Trace;
 use crate::approval::{ApprovalRequirement, Permit, ScriptJournal};
-use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
+use crate::call::{Effect, Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::{self, Digest, Value};
 use crate::middleware::LimitCharge;
-
-/// What a decision does with its call, in order of strictness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Effect {
-    /// The tool may run.
-    Run,
-    /// A policy answers in the tool's place.
-    Answer,
-    /// A person must approve it first.
-    Suspend,
-    /// The arguments are invalid.
-    Invalid,
-    /// The call must not run.
-    Deny,
-    /// The call must not run, nor any later one of the session.
-    Halt,
-}
 
 /// A limit that a call must acquire before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The reason of a decision: the message of the policy that decided, redacted.
 
 use super::CallScope;
-use super::decision::Effect;
 use super::gate::{DecisionCause, GateResult};
 use super::limit_requests;
 use super::policy_reference::PolicyRef;
 use super::redacted_call::RedactedCall;
+use crate::call::Effect;
 use crate::call::{CallView, Reason, reason_code};
 use crate::middleware::{PolicyKind, describe_missing};
 use crate::policy::Policy;

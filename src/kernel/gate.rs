@@ -4,12 +4,13 @@ use smallvec::SmallVec;
 
 use super::CallScope;
 use super::approval_requirements::HeldResources;
-use super::decision::{Effect, LimitRequest};
+use super::decision::LimitRequest;
 use super::events::{MatchStatus, SkipReason};
 use super::limit_requests;
 use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::policy_reference::{PolicyHandle, PolicyRef};
 use super::redacted_call::RedactedCall;
+use crate::call::Effect;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::{Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing};

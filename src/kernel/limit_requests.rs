@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::CallScope;
-use super::decision::Effect;
+use crate::call::Effect;
 use crate::call::{CallView, Reason, SessionState, reason_code};
 use crate::durations::format;
 use crate::middleware::{Limit, LimitCharge, LimitRule, OnExceed, PolicyKind};

@@ -24,8 +24,9 @@ mod policy_reference;
 mod trace;
 mod wrapper_selection;
 
+pub use crate::call::Effect;
 pub(crate) use approval_requirements::HeldResources;
-pub use decision::{Decision, Effect};
+pub use decision::Decision;
 pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
 pub use events::{
@@ -40,6 +41,7 @@ pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
 pub(crate) use trace::Trace;
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -209,6 +211,23 @@ impl<'k> Kernel<'k> {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
         RedactedCall::new(&subject, view).input.into_owned()
+    }
+
+    /// The context of a call, without what is redacted in its arguments.
+    pub(crate) fn redact_context<'a>(
+        &self,
+        call: &ToolCall,
+        context: &'a Value,
+        session: &SessionState,
+    ) -> Cow<'a, Value> {
+        let subject = self.subject(call);
+        let redacted = RedactedCall::new(&subject, subject.view(session));
+        if redacted.masks().is_empty() {
+            return Cow::Borrowed(context);
+        }
+        let mut context = context.clone();
+        redacted.masks().value(&mut context);
+        Cow::Owned(context)
     }
 
     /// The reason of a call on which Callgate itself failed.

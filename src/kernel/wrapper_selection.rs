@@ -3,11 +3,12 @@
 use smallvec::SmallVec;
 
 use super::CallScope;
-use super::decision::{Effect, Wrapper};
+use super::decision::Wrapper;
 use super::events::{MatchStatus, SkipReason};
 use super::gate::GateResult;
 use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::trace::Trace;
+use crate::call::Effect;
 use crate::call::{CallView, Phase, Verdict};
 use crate::middleware::{Application, OnUndecided};
 use crate::policy::Mode;

@@ -24,11 +24,13 @@ pub enum Purpose {
     Cache,
     /// What the user asked for, from the host to a gateway.
     Task,
+    /// A value that a log represents by a digest.
+    Log,
 }
 
 impl Purpose {
     /// All purposes, each at the index that [`Purpose::index`] returns.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Approval,
         Self::Answer,
         Self::Session,
@@ -39,6 +41,7 @@ impl Purpose {
         Self::Limit,
         Self::Cache,
         Self::Task,
+        Self::Log,
     ];
 
     /// The name that subkeys are derived from. It never changes: existing seals and ciphertexts would become invalid.
@@ -54,6 +57,7 @@ impl Purpose {
             Self::Limit => "limit",
             Self::Cache => "cache",
             Self::Task => "task",
+            Self::Log => "log",
         }
     }
 

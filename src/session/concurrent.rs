@@ -197,7 +197,7 @@ impl ConcurrentSession {
         if let (LedgerLookup::Known(_), Some(requester)) = (&prepared.lookup, requester) {
             runner.pass_over(requester, &prepared.hooked.call, &outcome).await;
         }
-        let outcome = runner.report(outcome);
+        let outcome = runner.report(&prepared.hooked.call, outcome);
         drop(turn);
         self.save_state().await;
         outcome
@@ -228,7 +228,7 @@ impl ConcurrentSession {
         let key = runner.context.call_key(occurrence);
         let messages = ApprovalMessages { request: Some(question), answers };
         let ResumedCall { outcome, .. } = runner.resume_call(&call, &key, messages, started).await;
-        let outcome = runner.report(outcome);
+        let outcome = runner.report(&call, outcome);
         drop(turn);
         self.save_state().await;
         outcome

@@ -7,9 +7,10 @@ use super::{Session, occurrence_name};
 use crate::approval::{IgnoredAnswer, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::execution::{
-    ApprovalMessages, CallProgress, CallRunner, ResumeContext, ResumedCall, ToolResultFormatter, unfinished,
+    ApprovalMessages, CallOrigin, CallProgress, CallRunner, ResumeContext, ResumedCall, ToolResultFormatter,
+    unfinished,
 };
-use crate::host::{StoreError, ToolExecutor, catch_panic};
+use crate::host::{EngineEventKind, StoreError, ToolExecutor, catch_panic};
 use crate::message::{
     CallPart, CallResult, History, HistoryEditError, PartContent, PartPosition, RequestPart, ResponsePart,
     ResultPart,
@@ -121,7 +122,7 @@ impl Session {
                 None => runner.resume_unasked(call, &key, started).await.into(),
             };
             round.ignored.extend(ignored);
-            outcomes.insert(found.place, runner.report(outcome));
+            outcomes.insert(found.place, runner.report(call, outcome));
         }
         for found in &found {
             let Some(outcome) = outcomes.remove(&found.place) else { continue };
@@ -200,7 +201,7 @@ impl Session {
         let message =
             "this call was given up while it ran; it does not run again, because it may have taken effect";
         let outcome = runner.indeterminate_call(call, unfinished(message), Instant::now()).await;
-        runner.report(outcome)
+        runner.report(call, outcome)
     }
 
     /// Notifies observers of the approvers' decisions, by the answers of a history, without running anything:
@@ -234,7 +235,21 @@ impl Session {
         let resume =
             ResumeContext { ledger: &ledger, call: &call, key: &key, messages, started: Instant::now() };
         let _ = services.record_answers(resume, entry, &verified, &ignored).await;
-        services.notify_decision(&ledger, &key, &decision).await.then_some(decision)
+        if !services.is_new_decision(&ledger, &key).await {
+            return None;
+        }
+        if !services.observers.is_empty() {
+            let layers = self.layers();
+            let kernel = self.kernel(&layers);
+            let origin = CallOrigin::new(
+                &kernel,
+                self.run_identity(&conversation),
+                (&call, &call.context),
+                &self.state,
+            );
+            services.observers.notify_of_call(&origin, EngineEventKind::ApprovalDecided(&decision));
+        }
+        Some(decision)
     }
 
     /// Records which calls have an answer in the store that ends the run. If the store does not answer now, it

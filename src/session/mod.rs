@@ -29,7 +29,7 @@ use crate::execution::{
     SessionInfo, ToolResultFormatter,
 };
 use crate::explain::{Explainer, Explanation};
-use crate::host::{Account, ToolExecutor};
+use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{EventListener, Kernel, Layers};
 use crate::lifecycle::{Middleware, RunContext};
@@ -310,7 +310,7 @@ impl Session {
         let prepared = runner.prepare(call, occurrence, &stored).await;
         let decision = runner.decide(&prepared);
         let outcome = runner.run_prepared(&prepared, decision, started).await;
-        runner.report(outcome)
+        runner.report(&prepared.hooked.call, outcome)
     }
 
     /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the
@@ -381,6 +381,33 @@ impl Session {
         if self.run.conversation_id.as_deref() != Some(conversation) {
             self.run.conversation_id = Some(conversation.to_owned());
         }
+    }
+
+    /// The run, as observers identify it.
+    fn run_identity<'a>(&'a self, conversation: &'a str) -> RunIdentity<'a> {
+        RunIdentity {
+            request_id: &self.run.request_id,
+            iteration: self.run.iteration,
+            session: self.name.as_deref(),
+            conversation,
+        }
+    }
+
+    /// Notifies observers of an event of the run.
+    fn notify_of_run(&self, kind: EngineEventKind<'_>) {
+        let observers = &self.shared.services.observers;
+        if observers.is_empty() {
+            return;
+        }
+        let (revision, conversation) = (self.shared.bundle.load().revision().to_owned(), self.conversation());
+        let run = Some(self.run_identity(&conversation));
+        observers.notify_all(&EngineEvent {
+            time: observers.now(),
+            revision: &revision,
+            run,
+            call: None,
+            kind,
+        });
     }
 
     /// The hooks of the session, with their arguments.

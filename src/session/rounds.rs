@@ -72,7 +72,7 @@ impl Session {
                 decision = Some(if keeps_course { now } else { runner.defer_if_suspended(now) });
             }
             let outcome = runner.run_prepared(prepared, decision, started).await;
-            let outcome = runner.report(outcome);
+            let outcome = runner.report(&prepared.hooked.call, outcome);
             runner.round.end(&outcome);
             outcomes.push(outcome);
             if let Some(reason) = runner.context.hooks.run.abort_reason() {

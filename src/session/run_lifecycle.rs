@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::Session;
 use crate::call::{Amount, Outcome, RunShadowEffect, ToolCall};
 use crate::execution::{BudgetAccount, BudgetExceeded, BudgetReservation, OfferedTools, model_usage};
+use crate::host::EngineEventKind;
 use crate::kernel::{Kernel, run_policies};
 use crate::lifecycle::{Middleware, ModelConfig, RunContext, RunEnd, RunPhase, RunStats, Usage};
 use crate::message::History;
@@ -259,8 +260,7 @@ impl Session {
         for shadow in shadows {
             let same = |known: &RunShadowEffect| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
             if !self.progress.stats.shadows.iter().any(same) {
-                let run = &self.run.request_id;
-                self.shared.services.notify(|observer| observer.on_run_shadow(run, &shadow));
+                self.notify_of_run(EngineEventKind::RunShadow(&shadow));
                 self.progress.stats.shadows.push(shadow);
             }
         }

@@ -10,6 +10,7 @@ mod shutdown_signal;
 mod exit;
 mod explain;
 mod json_inputs;
+mod log_args;
 mod init;
 mod install;
 mod manual_pages;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_context;
+use super::log_args::LogArgs;
 use super::output::{print_warning, quote_shell_word};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
@@ -53,6 +54,8 @@ pub(super) struct ProxyArgs {
     #[arg(long, value_name = "FILE")]
     pins_signed_by: Option<PathBuf>,
     #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
     listening: HttpArgs,
     #[command(flatten)]
     servers: ServerArgs,
@@ -86,7 +89,8 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = OpenStateStore::open_or_new(&url, &runtime)?;
-    let engine = Engine::builder(rules).store(state.store).keys(state.keys).build();
+    let logs = arguments.log.open(Some(&state.keys))?;
+    let engine = logs.observe(Engine::builder(rules)).store(state.store).keys(state.keys).build();
     let mut watched = vec![(engine.clone(), policies)];
     let mut servers = Vec::new();
     for server in config.servers {
@@ -94,7 +98,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             true => None,
             false => {
                 let engine = match rules_args::load(&server.policies) {
-                    Ok(rules) => Engine::new(rules),
+                    Ok(rules) => logs.observe(Engine::builder(rules)).build(),
                     Err(exit) => return Ok(exit),
                 };
                 watched.push((engine.clone(), server.policies));

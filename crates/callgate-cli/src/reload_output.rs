@@ -31,7 +31,7 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
     let active = engine.revision();
     let active = short_revision(&active);
     match change {
-        ReloadEvent::Applied { from, to } => {
+        ReloadEvent::Applied { from, to, .. } => {
             print_note(format!("rules reloaded: revision {} → {}", short_revision(from), short_revision(to)));
         }
         ReloadEvent::Rejected(refused) => {

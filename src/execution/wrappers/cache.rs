@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::single_flight::{Flight, landed};
 use super::{Next, Wrap, WrapResult, WrapperChain, space_name};
-use crate::call::Verdict;
-use crate::host::{BoxFuture, CacheEntry, CacheLookup, CacheSpace, ToolExecutor};
+use crate::call::{ToolCall, Verdict};
+use crate::host::{BoxFuture, CacheEntry, CacheHit, CacheLookup, CacheSpace, EngineEventKind, ToolExecutor};
 use crate::kernel::{CallResponse, PolicyRef, Source};
 use crate::middleware::Cache;
 
@@ -25,7 +25,7 @@ impl Wrap for Cache {
             let space = CacheSpace { name: &name, max_entries: self.max_entries, account };
             let look_up = || services.ask(|| services.store.cache_get(services.clock.now(), space, &key));
             let Ok(mut found) = look_up().await else { return next.run().await };
-            if let Some(hit) = next.chain.hit(by, &found) {
+            if let Some(hit) = next.chain.hit(by, next.call, &found) {
                 return Ok(hit);
             }
             let lead = match services.single_flight.join(&format!("{name}/{key}")) {
@@ -42,7 +42,7 @@ impl Wrap for Cache {
                 Ok(now) => found = now,
                 Err(_) => return next.run().await,
             }
-            if let Some(hit) = next.chain.hit(by, &found) {
+            if let Some(hit) = next.chain.hit(by, next.call, &found) {
                 return Ok(hit);
             }
             next.chain.leads += u32::from(lead.is_some());
@@ -69,11 +69,15 @@ impl Wrap for Cache {
 }
 
 impl<E> WrapperChain<'_, E> {
-    fn hit(&mut self, by: PolicyRef, found: &CacheLookup) -> Option<CallResponse> {
+    fn hit(&mut self, by: PolicyRef, call: &ToolCall, found: &CacheLookup) -> Option<CallResponse> {
         let CacheEntry { output, stored_at, .. } = found.entry.as_ref()?;
         self.trace.amend(by, Verdict::Answer);
         let age = self.context.services.clock.now().duration_since(*stored_at);
         let age = Duration::try_from(age).unwrap_or_default();
+        if let Some(policy) = by.find(self.context.kernel.layers) {
+            let hit = CacheHit { policy: &policy.id, age };
+            self.context.observe(call, self.state, EngineEventKind::CacheHit(hit));
+        }
         Some(CallResponse { result: Ok(output.clone()), source: Source::Cache(by, age), dry: false })
     }
 }

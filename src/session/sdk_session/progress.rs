@@ -143,7 +143,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let decision = decision.map(|decision| self.defer_if_suspended(decision));
         self.round.start(call);
         let outcome = self.run_prepared(prepared, decision, started).await;
-        let outcome = self.report(outcome);
+        let outcome = self.report(&prepared.hooked.call, outcome);
         self.round.end(&outcome);
         outcome
     }

@@ -13,6 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
+use super::log_args::LogArgs;
 use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
 use super::rules_args::{self, EvaluationArgs};
@@ -88,6 +89,8 @@ pub(super) struct RunArgs {
     /// Keep the course of the recording: a call that is stopped counts as having run with its recorded result
     #[arg(long, conflicts_with = "state")]
     as_recorded: bool,
+    #[command(flatten)]
+    log: LogArgs,
     /// Output format: a table, or JSON Lines for programs
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
@@ -125,10 +128,13 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         (Some(_), false) => SessionPersistence::NewSessions,
         (Some(_), true) => SessionPersistence::Resume,
     };
-    engine = match state {
-        Some(OpenStateStore { store, keys, .. }) => engine.store(store).keys(keys),
-        None => keys_from_environment()?.into_iter().fold(engine, EngineBuilder::keys),
+    let keys;
+    (engine, keys) = match state {
+        Some(OpenStateStore { store, keys, .. }) => (engine.store(store), Some(keys)),
+        None => (engine, keys_from_environment()?),
     };
+    let logs = arguments.log.open(keys.as_ref())?;
+    engine = logs.observe(keys.into_iter().fold(engine, EngineBuilder::keys));
     let engine = engine.build();
     let _watch =
         if arguments.watch { Some(super::reload_output::start_watcher(&engine, policies)?) } else { None };

@@ -1,0 +1,44 @@
+//! Decision logs of [Callgate](https://docs.rs/callgate): every event of an engine as one line of JSON.
+//!
+//! An [`Observer`](callgate::Observer) of the engine writes a log: [`FileLog`] to a file, by a thread of its own, and [`StderrLog`] for
+//! people. [`LogEntry`] reads lines back. Arguments and results are represented by keyed digests, unless the [`Content`] says
+//! otherwise.
+//!
+//! ```
+//! use callgate::{Engine, Keys, ToolCall, ToolError, json::json, load_text};
+//! use callgate_log::{Content, EventFormat, FileLog, FileLogOptions, LogEntry};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("decisions.jsonl");
+//! let format = EventFormat::new(Content::Redacted, Keys::random()?);
+//! let log = FileLog::open(&path, format, FileLogOptions::default())?;
+//! let rules = load_text("policies: [ { id: no-rm, match: rm, deny: {} } ]")?;
+//! let engine = Engine::builder(rules).observer(log.clone()).build();
+//! let call = ToolCall::new("c1", "rm", json!({ "path": "/" }));
+//! # struct Tools;
+//! # impl callgate::ToolExecutor for Tools {
+//! #     async fn execute(&self, call: &ToolCall) -> Result<callgate::ToolResponse, ToolError> { Ok(call.input.clone().into()) }
+//! # }
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! runtime.block_on(engine.session().execute(call, &Tools));
+//! log.close();
+//! let text = std::fs::read_to_string(&path)?;
+//! let events: Vec<LogEntry> = text.lines().map(LogEntry::parse).collect::<Result<_, _>>()?;
+//! let names: Vec<&str> = events.iter().map(|entry| entry.event.as_str()).collect();
+//! assert_eq!(names, ["log_opened", "rules_loaded", "call_decided", "call_completed"]);
+//! assert_eq!(events[3].reason("policy"), Some("no-rm"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod entry;
+mod event_line;
+mod file_log;
+mod json_line;
+mod log_file;
+mod stderr_log;
+
+pub use entry::{LogEntry, LogEntryError};
+pub use event_line::{Content, EventFormat, FORMAT_VERSION, event_name};
+pub use file_log::{FileLog, FileLogOptions, OnFailure, OnFull};
+pub use log_file::{LogFileError, Rotation, rotated_path};
+pub use stderr_log::{StderrLog, text_line};

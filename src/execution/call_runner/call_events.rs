@@ -1,0 +1,61 @@
+//! Notifies listeners and observers of a call: its decision, its start, its outcome.
+
+use super::CallRunner;
+use crate::call::{Outcome, OutcomeKind, ToolCall};
+use crate::execution::CallContext;
+use crate::host::{CallDecided, EngineEventKind, ToolCallSpan, ToolCallStart, ToolExecutor};
+use crate::kernel::{Decision, Event, notify};
+
+impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// Notifies observers of the decision on a call, its limits included.
+    pub(super) fn report_decision(&self, decision: &Decision<'_>) {
+        let call = decision.call();
+        let Some(origin) = self.context.origin(call, self.state) else { return };
+        let input = self.context.kernel.redacted_input(decision, self.state);
+        let (reason, policies) = (decision.reason(), decision.policies());
+        let decided =
+            CallDecided { effect: decision.effect(), reason: &reason, policies: &policies, input: &input };
+        self.context.services.observers.notify_of_call(&origin, EngineEventKind::CallDecided(decided));
+    }
+
+    /// Notifies listeners and observers that the execution of a call starts.
+    pub(super) fn report_start(&self, decision: &Decision<'_>) {
+        let CallContext { kernel, services, .. } = &self.context;
+        let call = decision.call();
+        notify(kernel.listener, &Event::ExecutionStarted(call));
+        let Some(origin) = self.context.origin(call, self.state) else { return };
+        let args = kernel.redacted_input(decision, self.state);
+        let start = ToolCallStart {
+            request_id: origin.run.request_id,
+            iteration: origin.run.iteration,
+            call_id: &call.id,
+            tool: &call.tool,
+            server: call.server.as_deref(),
+            args: &args,
+        };
+        services.observers.notify_of_call(&origin, EngineEventKind::CallStarted(start));
+    }
+
+    /// Notifies listeners and observers of the outcome of a call.
+    pub(crate) fn report(&self, call: &ToolCall, mut outcome: Outcome) -> Outcome {
+        let CallContext { kernel, services, session, .. } = &self.context;
+        outcome.session = session.name.map(str::to_owned);
+        notify(kernel.listener, &Event::Ended(&outcome));
+        // Observers have seen a replayed outcome before.
+        if outcome.replayed {
+            return outcome;
+        }
+        let Some(origin) = self.context.origin(call, self.state) else { return outcome };
+        let is_pending = outcome.outcome == OutcomeKind::Suspended;
+        let shown = if is_pending { None } else { session.formatter.result(&outcome) };
+        let shown = shown.map(|result| result.output.text());
+        let span = ToolCallSpan {
+            request_id: origin.run.request_id,
+            iteration: origin.run.iteration,
+            outcome: &outcome,
+            shown: shown.as_deref(),
+        };
+        services.observers.notify_of_call(&origin, EngineEventKind::CallCompleted(span));
+        outcome
+    }
+}

@@ -1,0 +1,206 @@
+//! The events of an engine, as observers receive them: what was decided, ran, was asked and failed. All redacted.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::call::{
+    Amount, ApprovalDecision, ApprovalRequest, Effect, Outcome, PolicyTrace, Reason, RoundPosition,
+    RunShadowEffect, Task,
+};
+use crate::json::Value;
+
+/// An event of an engine.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct EngineEvent<'a> {
+    /// When it happened, by the engine's clock.
+    pub time: Timestamp,
+    /// The digest of the rules that applied; of several layers that of the bundle. Empty for events that no rules concern.
+    pub revision: &'a str,
+    /// The run that it belongs to.
+    pub run: Option<RunIdentity<'a>>,
+    /// The call that it belongs to.
+    pub call: Option<CallIdentity<'a>>,
+    /// What happened.
+    pub kind: EngineEventKind<'a>,
+}
+
+/// The run of an event.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RunIdentity<'a> {
+    /// The id of the run.
+    pub request_id: &'a str,
+    /// The number of earlier model calls in the run, from 0.
+    pub iteration: u64,
+    /// The session's name, if it has one.
+    pub session: Option<&'a str>,
+    /// The name of the session in the state store: its name, or one that no other session has.
+    pub conversation: &'a str,
+}
+
+/// The call of an event.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CallIdentity<'a> {
+    /// The id of the call.
+    pub id: &'a str,
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// The MCP server that provides the tool.
+    pub server: Option<&'a str>,
+    /// The context that the host supplied with the call: `principal`, `tenant` and other members. What is redacted in the arguments
+    /// is redacted here, too.
+    pub context: &'a Value,
+    /// What the user asked for.
+    pub task: &'a Task,
+    /// The place of the call in its round, if it is known.
+    pub round: Option<RoundPosition>,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum EngineEventKind<'a> {
+    /// A call was decided, and its limits were acquired or refused. A call that is approved later is decided again.
+    CallDecided(CallDecided<'a>),
+    /// A call is about to reach its tool, or a wrapper that answers in the tool's place.
+    CallStarted(ToolCallStart<'a>),
+    /// A call has its outcome; a call with a pending approval has one now and another one later.
+    CallCompleted(ToolCallSpan<'a>),
+    /// Approval was requested for a call. Once for each request.
+    ApprovalRequested(&'a ApprovalRequest),
+    /// A request was approved, denied or cancelled, or has expired.
+    ApprovalDecided(&'a ApprovalDecision),
+    /// A limit had too little left for a call.
+    LimitRefused(LimitRefused<'a>),
+    /// A cache answered a call.
+    CacheHit(CacheHit<'a>),
+    /// A policy in shadow mode would have changed or stopped the run.
+    RunShadow(&'a RunShadowEffect),
+    /// A hook of the host failed.
+    HookFailed(HookFailure<'a>),
+    /// An operation of the state store failed.
+    StoreFailed(&'a StoreError),
+    /// The rules were loaded or reloaded.
+    Rules(RulesEvent<'a>),
+}
+
+/// The decision on a call.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CallDecided<'a> {
+    /// What the decision does with the call.
+    pub effect: Effect,
+    /// Why.
+    pub reason: &'a Reason,
+    /// The policies that took part so far, in order.
+    pub policies: &'a [PolicyTrace],
+    /// The final arguments, redacted.
+    pub input: &'a Value,
+}
+
+/// The start of a `tool.call` span: a call that is about to reach its tool, or a wrapper that answers in the tool's place.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ToolCallStart<'a> {
+    /// The id of the run.
+    pub request_id: &'a str,
+    /// The number of earlier model calls in the run, from 0.
+    pub iteration: u64,
+    /// The id of the call.
+    pub call_id: &'a str,
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// The MCP server that provides the tool.
+    pub server: Option<&'a str>,
+    /// `tool.args`: the arguments that the call runs with, redacted.
+    pub args: &'a Value,
+}
+
+/// A complete `tool.call` span: a call after the settle phase.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ToolCallSpan<'a> {
+    /// The id of the run.
+    pub request_id: &'a str,
+    /// The number of earlier model calls in the run, from 0.
+    pub iteration: u64,
+    /// The outcome, with the `tool.args` that were used (`input`), the raw `tool.result` (`output` or `error`) and the
+    /// duration; all redacted.
+    pub outcome: &'a Outcome,
+    /// The `tool.result` as the model receives it, as text. `None` while an approval is pending.
+    pub shown: Option<&'a str>,
+}
+
+/// A limit that had too little left for a call.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LimitRefused<'a> {
+    /// The id of the limit's policy.
+    pub policy: &'a str,
+    /// The amount that the call needed.
+    pub cost: Amount,
+    /// After how long there may be enough, if that is known.
+    pub retry_after: Option<Duration>,
+    /// Whether the policy is in shadow mode, so that the call was not refused for it.
+    pub shadow: bool,
+}
+
+/// An answer from a cache.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CacheHit<'a> {
+    /// The id of the `cache` policy.
+    pub policy: &'a str,
+    /// How long ago the result was stored.
+    pub age: Duration,
+}
+
+/// The failure of a host's hook at a point where it changes no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookFailure<'a> {
+    /// The id of the run.
+    pub request_id: &'a str,
+    /// The id of the hook.
+    pub hook: &'a str,
+    /// The method that failed, such as `on_end`.
+    pub point: &'static str,
+    /// The error that the hook returned, or a note that it panicked. The panic's message is omitted, because it may contain
+    /// arguments.
+    pub message: &'a str,
+}
+
+/// A change of an engine's rules. The event's `revision` is that of the rules in effect afterwards.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum RulesEvent<'a> {
+    /// The engine starts with its rules.
+    Loaded,
+    /// New rules took effect.
+    Applied {
+        /// The digest of the rules before.
+        from: &'a str,
+        /// Whether they had been pending, and were confirmed.
+        confirmed: bool,
+    },
+    /// New rules were rejected.
+    Rejected {
+        /// Their digest; `None` if they could not be read.
+        revision: Option<&'a str>,
+        /// Why, in one line.
+        summary: &'a str,
+    },
+    /// New rules may allow more than the active ones, and are pending confirmation.
+    Pending {
+        /// Their digest.
+        revision: &'a str,
+        /// What they may allow, one line each.
+        relaxations: &'a [String],
+    },
+    /// The rejected or pending rules are gone: the files match the active rules again.
+    Reverted,
+}
