@@ -3,9 +3,11 @@
 mod approvals;
 mod check;
 mod completions;
+mod decision_log;
 mod explain;
 mod install;
 mod manual_pages;
+mod report;
 mod run;
 mod schema;
 mod state;

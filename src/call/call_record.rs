@@ -78,7 +78,12 @@ impl CallRecord {
 
     /// Parses one line. Unknown members are ignored.
     pub fn parse(line: &str) -> Result<Self, CallRecordError> {
-        let mut members = match json::parse(line)? {
+        Self::from_json(json::parse(line)?)
+    }
+
+    /// Reads a call from a JSON object. Unknown members are ignored.
+    pub fn from_json(document: Value) -> Result<Self, CallRecordError> {
+        let mut members = match document {
             Value::Object(members) => members,
             other => {
                 return Err(CallRecordError::NotAnObject(json::JsonType::from_value(&other).with_article()));

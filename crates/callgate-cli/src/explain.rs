@@ -12,7 +12,7 @@ use super::output::{Output, print_build_errors};
 use super::rules_args::EvaluationArgs;
 use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
-use super::run::{parse_record, warn_about_invalid_schemas};
+use super::run::{CallLines, warn_about_invalid_schemas};
 use super::state_store::new_runtime;
 use callgate::Clock;
 use callgate::call::CallRecord;
@@ -138,19 +138,21 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandErro
             )));
         }
         Some(Ok(_)) => {
-            let record = parse_record(whole.unwrap_or_default(), 1, context);
+            let record = CallLines::new(context).read(whole.unwrap_or_default(), 1);
+            let no_call = || "it is an event of a log, and not the end of a call".to_owned();
             return record
-                .map(|record| vec![record])
+                .and_then(|record| Ok(vec![record.ok_or_else(no_call)?]))
                 .map_err(|problem| CommandError::new(format!("{name}: {problem}")));
         }
         Some(Err(_)) | None => {}
     }
     let mut lines = JsonLinesReader::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
     let mut records = Vec::new();
+    let mut call_lines = CallLines::new(context);
     while let Some(line) = lines.next_line(|| Ok(()))? {
         let number = line.number;
-        match line.text.and_then(|text| parse_record(text, number, context)) {
-            Ok(record) => records.push(record),
+        match line.text.and_then(|text| call_lines.read(text, number)) {
+            Ok(record) => records.extend(record),
             Err(problem) => {
                 // For a document over several lines, the position in the whole document is reported.
                 return Err(CommandError::new(match (&document, records.is_empty()) {

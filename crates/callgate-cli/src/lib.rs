@@ -22,6 +22,7 @@ mod pins;
 mod progress;
 mod proxy;
 mod diagnostic_page;
+mod report;
 mod rules_args;
 mod run;
 mod schema;
@@ -61,6 +62,7 @@ enum Command {
     Test(test::TestArgs),
     Run(run::RunArgs),
     Explain(explain::ExplainArgs),
+    Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
     State(state_store::StateArgs),
     Proxy(proxy::ProxyArgs),
@@ -106,6 +108,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
+        Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::State(arguments) => state_store::state(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),

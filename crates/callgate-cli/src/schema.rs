@@ -13,7 +13,7 @@ use callgate::rules_schema::{KeyConstraint, json_schema};
 use callgate_mcp::{config_record, identity_record};
 use callgate_policy_tests::test_file_record;
 
-/// Print the JSON Schema of rules, test, gateway or identity files, for editors.
+/// Print the JSON Schema of rules, test, gateway or identity files, or of the lines of a decision log.
 ///
 /// For the YAML language server, start a rules file with
 /// `# yaml-language-server: $schema=rules.schema.json`.
@@ -38,6 +38,8 @@ enum SchemaKind {
     Gateway,
     /// Files that authenticate HTTP callers of the gateway (`callgate proxy --auth`)
     Identity,
+    /// Lines of a decision log (`--log FILE`)
+    Events,
 }
 
 pub(super) fn schema(arguments: &SchemaArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
@@ -46,6 +48,7 @@ pub(super) fn schema(arguments: &SchemaArgs, output: &mut Output) -> Result<Exit
         SchemaKind::Tests => tests_schema(),
         SchemaKind::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
         SchemaKind::Identity => json_schema(identity_record(), "Callgate identity", &[]),
+        SchemaKind::Events => callgate_log::event_schema(),
     };
     writeln!(output, "{schema:#}")?;
     Ok(ExitStatus::Success)

@@ -32,6 +32,7 @@
 
 mod entry;
 mod event_line;
+mod event_schema;
 mod file_log;
 mod json_line;
 mod log_file;
@@ -39,6 +40,7 @@ mod stderr_log;
 
 pub use entry::{LogEntry, LogEntryError};
 pub use event_line::{Content, EventFormat, FORMAT_VERSION, event_name};
+pub use event_schema::event_schema;
 pub use file_log::{FileLog, FileLogOptions, OnFailure, OnFull};
 pub use log_file::{LogFileError, Rotation, rotated_path};
 pub use stderr_log::{StderrLog, text_line};

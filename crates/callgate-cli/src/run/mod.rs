@@ -1,5 +1,6 @@
 //! `callgate run`: evaluates recorded or piped calls against the policies and prints the outcomes.
 
+pub(super) mod call_lines;
 pub(super) mod line_reader;
 mod recorded_executor;
 mod report;
@@ -18,10 +19,12 @@ use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
 use super::rules_args::{self, EvaluationArgs};
 use super::state_store::{OpenStateStore, keys_from_environment, new_runtime};
+pub(super) use call_lines::CallLines;
+use call_lines::line_id;
 use callgate::argument_schema::ArgumentSchema;
-use callgate::call::{CallRecord, CallRecordError, Outcome, OutcomeKind, Reason, reason_code};
+use callgate::call::{Outcome, OutcomeKind, Reason, reason_code};
 use callgate::engine::{Engine, EngineBuilder};
-use callgate::json::{Map, Value};
+use callgate::json::Value;
 use callgate::tools::ToolDescriptor;
 pub(super) use line_reader::JsonLinesReader;
 use open_sessions::{OpenSessions, SessionPersistence};
@@ -29,7 +32,8 @@ use report::RunReport;
 
 /// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///
-/// CALLS has one JSON object a line: {"tool": "…", "input": {…}}, and optionally "id", "server", "context", "session",
+/// CALLS can also be a decision log with content (`--log FILE --log-content redacted`): each of its calls is evaluated again.
+/// Otherwise it has one JSON object a line: {"tool": "…", "input": {…}}, and optionally "id", "server", "context", "session",
 /// "round" and "recorded". "recorded": {"output": …} or {"error": "…"} replays the tool's result; without it the output is
 /// null and the outcome is marked as dry. A call without an id is named after its line (line_12).
 ///
@@ -150,6 +154,7 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     let sessions = OpenSessions::new(engine.clone(), runtime, persistence);
     let mut sessions = sessions.with_recorded_course(arguments.as_recorded);
     let mut unreadable_lines = false;
+    let mut call_lines = CallLines::new(&context);
     let ended = loop {
         let line = match lines.next_line(|| report.flush(output)) {
             Ok(Some(line)) => line,
@@ -158,8 +163,9 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
             Err(stop @ CommandError::Message(_)) => break Err(stop),
             Err(stop) => return Err(stop),
         };
-        match line.text.and_then(|text| parse_record(text, line.number, &context)) {
-            Ok(mut record) => {
+        match line.text.and_then(|text| call_lines.read(text, line.number)) {
+            Ok(None) => {}
+            Ok(Some(mut record)) => {
                 if let Err(stop) = sessions.prepare_session(&mut record) {
                     break Err(stop);
                 }
@@ -206,29 +212,6 @@ impl OutcomeHandler<'_> {
         self.progress.increment();
         report.add(outcome, output)
     }
-}
-
-/// Parses the call of a line and merges its context with the common one.
-pub(super) fn parse_record(text: &str, number: u64, context: &Map) -> Result<CallRecord, String> {
-    let mut record = CallRecord::parse(text).map_err(|error| match error {
-        CallRecordError::Json(error) => format!("invalid JSON: {} (column {})", error.kind, error.column),
-        error => error.to_string(),
-    })?;
-    if record.call.id.is_empty() {
-        record.call.id = line_id(number);
-    }
-    if !context.is_empty() {
-        let mut merged = context.clone();
-        if let Value::Object(own) = record.call.context {
-            merged.extend(own);
-        }
-        record.call.context = merged.into();
-    }
-    Ok(record)
-}
-
-fn line_id(number: u64) -> String {
-    format!("line_{number}")
 }
 
 /// The outcome of an invalid line.

@@ -1,0 +1,115 @@
+//! `callgate report`: what it counts in logs, and what it makes of logs that are incomplete or hostile.
+
+use std::fs;
+
+use super::TestDir;
+
+const RULES: &str = r#"
+policies:
+  - { id: no-rm, match: rm, deny: {} }
+  - { id: watch-pay, match: pay, mode: shadow, deny: {} }
+  - { id: never-used, match: absent, deny: {} }
+  - { id: ask-above, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, approval: {} }
+"#;
+
+const CALLS: &str = r#"{"tool":"rm","input":{"path":"/"},"context":{"principal":"ann"}}
+{"tool":"pay","input":{"amount":10},"context":{"principal":"ann"}}
+{"tool":"pay","input":{"amount":1000},"context":{"principal":"<b>bob\u001b[31m"}}
+{"tool":"read","input":{}}
+"#;
+
+fn dir_with_log() -> TestDir {
+    let dir = TestDir::new(&[("rules.yaml", RULES), ("calls.jsonl", CALLS)]);
+    let arguments =
+        ["run", "--policies", "rules.yaml", "--log", "log.jsonl", "--log-content", "redacted", "calls.jsonl"];
+    assert_eq!(dir.run(&arguments).code, Some(0));
+    dir
+}
+
+#[test]
+fn policies_in_shadow_mode_are_listed_with_whom_they_would_have_stopped() {
+    let dir = dir_with_log();
+    let report = dir.run(&["report", "--policies", "rules.yaml", "log.jsonl"]);
+    assert_eq!(report.code, Some(0), "{}", report.stderr);
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../snapshots/report");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "[time]");
+    settings.bind(|| insta::assert_snapshot!("text", report.stdout));
+    let document = dir.run(&["report", "--format", "json", "log.jsonl"]).stdout;
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let watch = &document["policies"][2];
+    assert_eq!((&watch["id"], &watch["shadow"]["deny"]), (&"watch-pay".into(), &2.into()), "{document:#}");
+    assert_eq!(watch["examples"][0]["input"]["amount"], 10);
+}
+
+#[test]
+fn the_page_has_no_markup_of_logs_and_loads_nothing() {
+    let dir = dir_with_log();
+    let page = dir.run(&["report", "--format", "html", "log.jsonl"]).stdout;
+    assert!(page.contains("&lt;b&gt;bob"), "{page}");
+    assert!(
+        !page.contains("<b>")
+            && !page.contains('\u{1b}')
+            && !page.contains("<script")
+            && !page.contains("http://")
+    );
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn an_approved_call_is_one_call_with_its_last_outcome() {
+    let line = |time: u32, event: &str, more: &str| {
+        format!(
+            "{{\"version\":1,\"event\":\"{event}\",\"time\":\"2026-01-01T00:00:{time:02}Z\",\"session\":\"s\",\"id\":\"c\",\"tool\":\"pay\",{more}}}\n"
+        )
+    };
+    let log = [
+        line(0, "approval_requested", r#""approval_id":"a""#),
+        line(
+            0,
+            "call_completed",
+            r#""outcome":"suspended","reason":{"code":"approval_required"},"duration_us":1"#,
+        ),
+        line(30, "approval_answered", r#""approval_id":"a","approved":true,"code":"approved""#),
+        line(31, "call_completed", r#""outcome":"executed","reason":{"code":"approved"},"duration_us":1"#),
+    ];
+    let dir = TestDir::new(&[("log.jsonl", &log.concat())]);
+    let report = dir.run(&["report", "log.jsonl"]);
+    assert!(report.stdout.starts_with("1 call from"), "{}", report.stdout);
+    assert!(!report.stdout.contains("suspended"), "{}", report.stdout);
+    assert!(
+        report.stdout.contains("1 approved, 0 denied, 0 expired; answered after 30 s"),
+        "{}",
+        report.stdout
+    );
+}
+
+#[test]
+fn damaged_lines_are_reported_and_the_rest_is_counted() {
+    let dir = dir_with_log();
+    let text = fs::read_to_string(dir.0.path().join("log.jsonl")).unwrap();
+    let cut = text.trim_end().len() - 10;
+    fs::write(dir.0.path().join("cut.jsonl"), &text[..cut]).unwrap();
+    let report = dir.run(&["report", "cut.jsonl"]);
+    assert_eq!(report.code, Some(0), "the end of a log that is being written is no error");
+    assert!(report.stderr.contains("the last line is incomplete"), "{}", report.stderr);
+    assert!(report.stdout.starts_with("3 calls"), "{}", report.stdout);
+    fs::write(
+        dir.0.path().join("bad.jsonl"),
+        format!("nonsense\n{text}{{\"version\":9,\"event\":\"x\"}}\n[]\n{text}"),
+    )
+    .unwrap();
+    let report = dir.run(&["report", "bad.jsonl"]);
+    assert_eq!(report.code, Some(2));
+    assert!(
+        report.stderr.contains("bad.jsonl:1: not a complete line")
+            && report.stderr.contains("newer Callgate"),
+        "{}",
+        report.stderr
+    );
+    assert!(report.stdout.starts_with("8 calls"), "{}", report.stdout);
+    assert_eq!(dir.run(&["report", "--since", "nonsense", "log.jsonl"]).code, Some(2));
+    assert!(dir.run(&["report", "--until", "1d", "log.jsonl"]).stdout.starts_with("no events"));
+}
