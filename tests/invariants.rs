@@ -10,6 +10,7 @@ mod reloads;
 mod secrets;
 mod vocabulary;
 mod widening;
+mod lookup_work;
 mod work;
 
 use std::sync::Mutex;

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::operand::ResolvedOperand;
 use super::truth::Truth;
+use super::work_units::spend_for;
 use crate::call::NodeRef;
 use crate::json::{JsonType, Value};
 
@@ -168,9 +169,17 @@ pub fn any_nested_string(value: &Value, test: &mut impl FnMut(&Value) -> bool) -
     false
 }
 
-pub fn any_matches<P, E: std::fmt::Display>(patterns: &[P], test: impl Fn(&P) -> Result<bool, E>) -> Truth {
-    Truth::any(patterns.iter().map(|pattern| match test(pattern) {
-        Ok(value) => value.into(),
-        Err(why) => Truth::Undecided(why.to_string()),
-    }))
+/// Whether one of the patterns matches a text. Each of them reads the text again.
+pub fn any_matches<P, E: std::fmt::Display>(
+    patterns: &[P],
+    text: &str,
+    test: impl Fn(&P) -> Result<bool, E>,
+) -> Truth {
+    match spend_for(patterns.len().saturating_mul(text.len().saturating_add(8)), 1) {
+        Ok(()) => Truth::any(patterns.iter().map(|pattern| match test(pattern) {
+            Ok(value) => value.into(),
+            Err(why) => Truth::Undecided(why.to_string()),
+        })),
+        Err(exceeded) => exceeded,
+    }
 }

@@ -9,7 +9,8 @@ use super::examination_result::{
     ExaminedOperator, ExaminedPattern, ExaminedTest, ExaminedValue, TestedValues,
 };
 use super::field_test::{FieldTest, Quantifier};
-use super::operand::{Operand, OperandSet, PatternSet};
+use super::operand::{Operand, PatternSet};
+use super::operand_set::OperandSet;
 use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;

@@ -3,6 +3,7 @@
 use super::comparison::with_string;
 use super::operand::PatternSet;
 use super::truth::Truth;
+use super::work_units::spend_for;
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, FOLDING_PERMITS, INVALID_OPERAND};
 use crate::json::Value;
@@ -125,17 +126,26 @@ impl FoldedComparison {
 
     /// Evaluates the operator for a value.
     pub fn eval(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
+        let fold = |operand: &str| Ok(self.folding.fold(operand));
         let found = match node {
-            NodeRef::Json(Value::Array(items)) if self.operator == TextOperator::Contains => Truth::any(
-                items.iter().map(|item| self.compare(NodeRef::Json(item), TextOperator::Equals, view)),
-            ),
-            node => self.compare(node, self.operator, view),
+            NodeRef::Json(Value::Array(items)) if self.operator == TextOperator::Contains => {
+                self.operands.evaluate(view, fold, |operands| {
+                    let items = items.iter().map(NodeRef::Json);
+                    Truth::any(items.map(|item| self.compare(item, TextOperator::Equals, operands)))
+                })
+            }
+            node => with_string(node, self.key, |_| {
+                self.operands.evaluate(view, fold, |operands| self.compare(node, self.operator, operands))
+            }),
         };
         if self.is_negated { !found } else { found }
     }
 
-    fn compare(&self, node: NodeRef<'_>, operator: TextOperator, view: &CallView<'_>) -> Truth {
+    fn compare(&self, node: NodeRef<'_>, operator: TextOperator, operands: &[FoldedForms]) -> Truth {
         with_string(node, self.key, |text| {
+            if let Err(exceeded) = spend_for(operands.len().saturating_mul(8 + text.len()), 8) {
+                return exceeded;
+            }
             let text = self.folding.fold(text);
             let holds = |text: &str, operand: &str| match operator {
                 TextOperator::Equals => text == operand,
@@ -145,11 +155,7 @@ impl FoldedComparison {
             };
             let is_alike =
                 |operand: &FoldedForms| text.iter().zip(operand).any(|(text, operand)| holds(text, operand));
-            self.operands.evaluate(
-                view,
-                |operand| Ok(self.folding.fold(operand)),
-                |operands| operands.iter().any(is_alike).into(),
-            )
+            operands.iter().any(is_alike).into()
         })
     }
 }

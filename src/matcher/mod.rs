@@ -10,12 +10,15 @@ mod folded_comparison;
 mod length_bounds;
 mod mention;
 mod operand;
+mod operand_set;
 mod operator;
 mod pattern_list;
 mod field_test;
 mod time_test;
 mod truth;
+mod value_index;
 mod value_source;
+mod work_units;
 
 pub use crate::name_pattern::NamePattern;
 pub use condition::{Condition, ITEM, MAX_ELEMENTS};

@@ -1,16 +1,14 @@
 //! Operands of tests: literals of the rules file, or values that a path or an expression reads from the same call.
 
-use smallvec::SmallVec;
-
 use super::truth::Truth;
 use super::value_source::ValueSource;
+use super::work_units::spend_for;
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
 use crate::json::Value;
 use crate::path::Path;
-use crate::rules_schema::{Polarity, PolicyReader};
+use crate::rules_schema::PolicyReader;
 use crate::source;
-use crate::work_limit;
 
 /// The value of an operand.
 #[derive(Clone, Copy, Debug)]
@@ -65,75 +63,6 @@ impl Operand {
     }
 }
 
-/// An operand with several values.
-#[derive(Debug)]
-pub enum OperandSet {
-    /// Literals of the rules file.
-    Literals(Vec<Value>),
-    /// The values that are read on each call, or the items of the one array among them.
-    Source {
-        /// Where they are read.
-        source: ValueSource,
-        /// The result for a path to several values that finds none.
-        when_empty: WhenEmpty,
-    },
-}
-
-/// The meaning of a path to several values that finds none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenEmpty {
-    /// An empty set: in a restricting policy, so that a value is not in the set.
-    Empty,
-    /// An absent operand: in a permitting policy, so that nothing is permitted.
-    Absent,
-    /// Undecided: in a definition, which policies of both kinds may use.
-    Undecided,
-}
-
-impl OperandSet {
-    /// Reads an operand: a list of literals, `{ path: … }` or `{ expr: … }`.
-    pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let Some(source) = ValueSource::read_operand(node, reader) else {
-            return Some(Self::Literals(node.items()?.iter().map(source::YamlNode::to_json).collect()));
-        };
-        let source = source?;
-        let when_empty = match reader.polarity {
-            _ if source.is_singular() => WhenEmpty::Absent,
-            _ if reader.in_definition => WhenEmpty::Undecided,
-            Polarity::Permitting => WhenEmpty::Absent,
-            Polarity::Restricting | Polarity::Forming => WhenEmpty::Empty,
-        };
-        Some(Self::Source { source, when_empty })
-    }
-}
-
-/// Passes the values of a set to `test`. Returns the truth of the test if the operand is absent or can't be read.
-pub fn with_set(
-    source: &ValueSource,
-    when_empty: WhenEmpty,
-    view: &CallView<'_>,
-    test: impl FnOnce(&[NodeRef<'_>]) -> Truth,
-) -> Truth {
-    source.with_values(view, |values| match values {
-        Err(open) => open,
-        Ok([]) => match when_empty {
-            WhenEmpty::Empty => test(&[]),
-            WhenEmpty::Absent => Truth::Absent,
-            WhenEmpty::Undecided => Truth::Undecided(format!("`{}` finds no value", source.text())),
-        },
-        Ok([NodeRef::Json(Value::Array(items))]) if source.is_singular() => {
-            // A condition on elements reads the set for each of them.
-            if let Err(exceeded) = work_limit::spend_for(items.len(), 8) {
-                return Truth::Undecided(exceeded.to_string());
-            }
-            let items: SmallVec<[NodeRef<'_>; 8]> = items.iter().map(NodeRef::Json).collect();
-            test(&items)
-        }
-        Ok([_]) if source.is_singular() => Truth::Undecided(format!("`{}` is not an array", source.text())),
-        Ok(several) => test(several),
-    })
-}
-
 /// Patterns of one kind (directories, hosts, domains): parsed on load if they are literals, and otherwise on each call.
 #[derive(Debug)]
 pub enum PatternSet<P> {
@@ -173,47 +102,70 @@ impl<P> PatternSet<P> {
         Some(Self::Literals(patterns, texts))
     }
 
-    /// Returns the result of `test` for the patterns, or the truth of the test if the patterns are absent or can't be read.
+    /// Returns the result of `test` for the patterns, or the truth of the test if the patterns are absent or can't be read. A condition on
+    /// elements parses them once for all of them.
     pub fn evaluate(
         &self,
         view: &CallView<'_>,
         parse: impl Fn(&str) -> Result<P, String>,
         test: impl FnOnce(&[P]) -> Truth,
-    ) -> Truth {
+    ) -> Truth
+    where
+        P: Send + Sync + 'static,
+    {
         let source = match self {
             Self::Literals(patterns, _) => return test(patterns),
             Self::Source(source) => source,
         };
-        source.with_values(view, |found| {
-            let found = match found {
-                Ok([]) => return Truth::Absent,
-                Ok(found) => found,
-                Err(open) => return open,
+        let test_read = |patterns: &Result<Vec<P>, Truth>| match patterns {
+            Ok(patterns) => test(patterns),
+            Err(open) => open.clone(),
+        };
+        match source.element_memo(view) {
+            Some(memo) => {
+                let key = std::ptr::from_ref(self).addr();
+                test_read(&memo.get_or_compute(key, || read_patterns(source, view, parse)))
+            }
+            None => test_read(&read_patterns(source, view, parse)),
+        }
+    }
+}
+
+/// Reads and parses patterns.
+///
+/// # Errors
+/// Returns the truth of the test if they are absent or can't be read.
+fn read_patterns<P>(
+    source: &ValueSource,
+    view: &CallView<'_>,
+    parse: impl Fn(&str) -> Result<P, String>,
+) -> Result<Vec<P>, Truth> {
+    source.with_values(view, |found| {
+        let found = found?;
+        if found.is_empty() {
+            return Err(Truth::Absent);
+        }
+        let mut patterns = Vec::new();
+        for node in found {
+            let items = node.as_json().and_then(Value::as_array);
+            let texts: Vec<Option<&str>> = match items {
+                Some(items) => items.iter().map(Value::as_str).collect(),
+                None => vec![node.as_str()],
             };
-            let mut patterns = Vec::new();
-            for node in found {
-                let items = node.as_json().and_then(Value::as_array);
-                let texts: Vec<Option<&str>> = match items {
-                    Some(items) => items.iter().map(Value::as_str).collect(),
-                    None => vec![node.as_str()],
-                };
-                for text in texts {
-                    // Parsing a pattern and comparing it takes about a quarter of a microsecond, and more for a long one.
-                    if let Err(exceeded) = work_limit::spend(12 + text.map_or(0, str::len) as u64) {
-                        return Truth::Undecided(exceeded.to_string());
+            for text in texts {
+                // Parsing a pattern takes about a quarter of a microsecond, and more for a long one.
+                spend_for(text.map_or(0, str::len).saturating_add(12), 1)?;
+                match text.map(&parse) {
+                    Some(Ok(pattern)) => patterns.push(pattern),
+                    Some(Err(problem)) => {
+                        return Err(Truth::Undecided(format!("`{}`: {problem}", source.text())));
                     }
-                    match text.map(&parse) {
-                        Some(Ok(pattern)) => patterns.push(pattern),
-                        Some(Err(problem)) => {
-                            return Truth::Undecided(format!("`{}`: {problem}", source.text()));
-                        }
-                        None => return Truth::Undecided(format!("`{}` is not a string", source.text())),
-                    }
+                    None => return Err(Truth::Undecided(format!("`{}` is not a string", source.text()))),
                 }
             }
-            test(&patterns)
-        })
-    }
+        }
+        Ok(patterns)
+    })
 }
 
 /// Returns `false` and reports a literal that looks like a path or a template: it would be compared as a plain string, so that the

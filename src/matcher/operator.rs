@@ -7,9 +7,11 @@ use super::detection::Detection;
 use super::folded_comparison::{FoldedComparison, read_folding};
 use super::length_bounds::LengthBounds;
 use super::mention::Mention;
-use super::operand::{self, Operand, OperandSet, PatternSet, ResolvedOperand};
+use super::operand::{Operand, PatternSet, ResolvedOperand};
+use super::operand_set::{OperandSet, with_set};
 use super::time_test::TimeTest;
 use super::truth::Truth;
+use super::work_units::{spend_for, value_cost};
 use crate::address::{Directory, DomainPattern, HostPattern, every_domain_matches};
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_OPERAND};
@@ -137,18 +139,7 @@ impl Operator {
             }
             Self::In { set, negated } => {
                 let operator = if *negated { "not_in" } else { "in" };
-                let found = match set {
-                    OperandSet::Literals(values) => comparison::is_member(node, values, operator),
-                    OperandSet::Source { source, when_empty } => {
-                        return operand::with_set(source, *when_empty, view, |values| {
-                            let found = Truth::any(values.iter().map(|value| {
-                                let operand = ResolvedOperand { value: *value, is_literal: false };
-                                comparison::equals(node, operand, operator)
-                            }));
-                            if *negated { !found } else { found }
-                        });
-                    }
-                };
+                let found = set.has_equal(node, operator, view);
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => operand.evaluate(view, |operand| comparison::contains(node, operand)),
@@ -156,20 +147,22 @@ impl Operator {
                 comparison::contains(node, ResolvedOperand { value: NodeRef::Json(value), is_literal: true })
             })),
             Self::ContainsAny(OperandSet::Source { source, when_empty }) => {
-                operand::with_set(source, *when_empty, view, |values| {
-                    Truth::any(values.iter().map(|value| {
+                let found = with_set(source, *when_empty, view, |values| {
+                    spend_for(values.len().saturating_mul(1 + node_cost(node)), 1)?;
+                    Ok(Truth::any(values.iter().map(|value| {
                         comparison::contains(node, ResolvedOperand { value: *value, is_literal: false })
-                    }))
-                })
+                    })))
+                });
+                found.flatten().unwrap_or_else(|open| open)
             }
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
                 texts.evaluate(view, parse_plain, |texts| {
-                    texts.iter().any(|start| text.starts_with(start.as_str())).into()
+                    any_of_texts(texts, |start| text.starts_with(start.as_str()))
                 })
             }),
             Self::EndsWith(texts) => with_string(node, "ends_with", |text| {
                 texts.evaluate(view, parse_plain, |texts| {
-                    texts.iter().any(|end| text.ends_with(end.as_str())).into()
+                    any_of_texts(texts, |end| text.ends_with(end.as_str()))
                 })
             }),
             Self::Matches(regexes, _) => {
@@ -181,18 +174,21 @@ impl Operator {
                 directories.evaluate(
                     view,
                     |operand| Directory::parse(operand, base.as_deref()),
-                    |directories| any_matches(directories, |directory| directory.contains(text)),
+                    |directories| any_matches(directories, text, |directory| directory.contains(text)),
                 )
             }),
             Self::Host(patterns) => with_string(node, "host", |text| {
                 patterns.evaluate(view, HostPattern::parse, |patterns| {
-                    any_matches(patterns, |pattern| pattern.matches(text))
+                    any_matches(patterns, text, |pattern| pattern.matches(text))
                 })
             }),
             Self::Domain(patterns) => with_string(node, "domain", |text| {
                 patterns.evaluate(view, DomainPattern::parse, |patterns| {
-                    every_domain_matches(patterns, text)
-                        .map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from)
+                    match spend_for(patterns.len().saturating_mul(text.len().saturating_add(8)), 1) {
+                        Ok(()) => every_domain_matches(patterns, text)
+                            .map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from),
+                        Err(exceeded) => exceeded,
+                    }
                 })
             }),
             Self::MentionedIn(mention) => mention.eval(node, view),
@@ -231,28 +227,19 @@ impl Operator {
     pub(super) fn cost(&self, node: NodeRef<'_>) -> u64 {
         let operands = match self {
             Self::In { set: OperandSet::Literals(literals), .. }
-            | Self::ContainsAny(OperandSet::Literals(literals)) => literals.len() as u64,
-            Self::Matches(regexes, _) => regexes.len() as u64,
-            Self::Folded(FoldedComparison { operands: PatternSet::Literals(texts, _), .. }) => {
-                8 * texts.len() as u64
-            }
+            | Self::ContainsAny(OperandSet::Literals(literals)) => literals.len(),
+            Self::Matches(regexes, _) => regexes.len(),
             _ => 1,
         };
-        let value = match node {
-            NodeRef::Text(text) => text.len() as u64 / 8,
-            NodeRef::Time(_) => 1,
-            NodeRef::Json(value) => value_cost(value),
+        let value = node_cost(node);
+        let units = match self {
+            // These inspect every byte. Those with patterns spend more for each of them.
+            Self::Matches(..) | Self::MentionedIn(_) | Self::Detects(_) | Self::Folded(_) => {
+                operands.saturating_mul(value.saturating_mul(8))
+            }
+            _ => operands.saturating_mul(1 + value),
         };
-        match self {
-            // These inspect every byte.
-            Self::Matches(..)
-            | Self::Inside { .. }
-            | Self::Host(_)
-            | Self::Domain(_)
-            | Self::MentionedIn(_)
-            | Self::Detects(_) => 1 + operands.saturating_mul(value * 8),
-            _ => 1 + operands.saturating_mul(1 + value),
-        }
+        1 + units as u64
     }
 
     /// Returns the literals of which the value must equal one. Returns `None` for other operators.
@@ -279,16 +266,17 @@ fn parse_plain(text: &str) -> Result<String, String> {
 }
 
 /// Returns the approximate size of a value, in work units.
-fn value_cost(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64 / 8,
-        Value::Number(number) => number.text().len() as u64 / 8,
-        Value::Array(items) => items.iter().map(|item| 1 + value_cost(item)).sum(),
-        Value::Object(members) => {
-            members.iter().map(|(key, member)| 1 + key.len() as u64 / 8 + value_cost(member)).sum()
-        }
-        Value::Null | Value::Bool(_) => 0,
+fn node_cost(node: NodeRef<'_>) -> usize {
+    match node {
+        NodeRef::Text(text) => text.len() / 8,
+        NodeRef::Time(_) => 1,
+        NodeRef::Json(value) => value_cost(value),
     }
+}
+
+/// Whether a test holds for one of some texts.
+fn any_of_texts(texts: &[String], test: impl Fn(&String) -> bool) -> Truth {
+    spend_for(texts.len(), 4).map_or_else(|exceeded| exceeded, |()| texts.iter().any(test).into())
 }
 
 /// Returns the comparison. Reports an operand of `gt`, `gte`, `lt` or `lte` that has no order.

@@ -1,7 +1,7 @@
 //! Where a test or a policy reads a value: a JSONPath, or an expression. Call → values.
 
 use super::truth::Truth;
-use crate::call::{CallView, NodeRef, Root};
+use crate::call::{CallView, ElementMemo, NodeRef, Root};
 use crate::json::Value;
 use crate::path::{ElementName, ElementNames, Path};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
@@ -133,6 +133,17 @@ impl ValueSource {
             Self::Path(path) => path.roots_read().to_vec(),
             Self::Expression(expression) => expression.expression.roots_read().into_iter().collect(),
         }
+    }
+
+    /// The memo of the quantifier for whose elements the values stay the same. Returns `None` outside of quantifiers, and if the values
+    /// depend on the innermost element.
+    pub fn element_memo<'a>(&self, view: &CallView<'a>) -> Option<&'a ElementMemo> {
+        let elements = view.elements?;
+        let distances = self.roots_read().into_iter().filter_map(|root| match root {
+            Root::Element(element) => Some(element.distance),
+            _ => None,
+        });
+        elements.memo_for(distances.min())
     }
 
     /// Whether its values come from the arguments, which the agent controls.

@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 
 use super::fuel::{EvalError, Fuel};
 use super::value::{ArrayView, MAX_NESTING, ScriptValue, ValueKind, nesting_error};
-use crate::json::{JsonType, MAX_DEPTH};
+use crate::json::{JsonType, MAX_DEPTH, Value};
+
+/// The cost of comparing an element of a stored array with a string or a number, in scanned bytes.
+const SCANNED_FOR_ELEMENT: usize = 8;
 
 /// Whether two values are equal.
 ///
@@ -83,9 +86,37 @@ pub(super) fn find_position(
     list: ArrayView<'_, '_>,
     wanted: &ScriptValue<'_>,
 ) -> Result<Option<usize>, EvalError> {
+    if let ArrayView::Json(items) = list
+        && let ValueKind::String(_) | ValueKind::Number(_) = wanted.kind()
+    {
+        return find_scalar(work, items, wanted);
+    }
     let mut found = None;
     for (index, item) in list.iter().enumerate() {
         if equal(work, &item, wanted)? && found.is_none() {
+            found = Some(index);
+        }
+    }
+    Ok(found)
+}
+
+/// The index of the first element that equals a string or a number. A set of 100,000 values is searched for the cost of 3,000 steps.
+fn find_scalar(work: &Fuel, items: &[Value], wanted: &ScriptValue<'_>) -> Result<Option<usize>, EvalError> {
+    work.spend_scan(items.len().saturating_mul(SCANNED_FOR_ELEMENT))?;
+    let mut found = None;
+    for (index, item) in items.iter().enumerate() {
+        let item = ScriptValue::Json(item);
+        let is_equal = match (item.kind(), wanted.kind()) {
+            (ValueKind::Number(a), ValueKind::Number(b)) => a.compare(b).is_eq(),
+            (ValueKind::String(a), ValueKind::String(b)) => {
+                if a.len() == b.len() && a.len() > SCANNED_FOR_ELEMENT {
+                    work.spend_scan(a.len())?;
+                }
+                a == b
+            }
+            (a, b) => return Err(type_mismatch_message(&a, &b).into()),
+        };
+        if is_equal && found.is_none() {
             found = Some(index);
         }
     }

@@ -11,6 +11,9 @@ use super::script_function::EffectKind;
 use super::value::{ScriptValue, ValueKind};
 use crate::call::fact_key;
 
+/// The cost of searching a string for a regular expression, in scans.
+const REGEX_SCANS: usize = 8;
+
 /// One run of a program.
 pub(super) struct Interpreter<'r, W> {
     program: &'r Program,
@@ -194,7 +197,9 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let text = self.evaluate_node(text)?;
         match text.kind() {
             ValueKind::String(text) => {
-                self.fuel.spend_scan(text.len()).map_err(into_control_flow(spot))?;
+                // A regular expression takes longer for a byte than a scan.
+                let bytes = text.len().saturating_mul(REGEX_SCANS);
+                self.fuel.spend_scan(bytes).map_err(into_control_flow(spot))?;
                 Ok(ScriptValue::Boolean(regex.is_match(text)))
             }
             _ => {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::boundary::{ascii_look, char_at, char_before, chars_at, chars_before, is_group_space, is_hidden};
 use super::currency::CurrencyMark;
 use super::number_reading::{NumberReadings, is_grouped};
@@ -25,9 +27,9 @@ impl NumberToken {
         self.readings.single()
     }
 
-    /// Whether the value equals a number. Returns `None` if it does in only one of its readings.
-    pub(super) fn equals(&self, number: &Number) -> Option<bool> {
-        self.readings.equals(number)
+    /// The values of all readings, and whether they are one value.
+    pub(super) fn into_values(self) -> (SmallVec<[Number; 1]>, bool) {
+        self.readings.into_values()
     }
 }
 

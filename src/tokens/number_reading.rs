@@ -52,14 +52,10 @@ impl NumberReadings {
         }
     }
 
-    /// Whether the value equals a number. Returns `None` if that depends on the reading.
-    pub(super) fn equals(&self, number: &Number) -> Option<bool> {
-        let equal = self.values.iter().filter(|value| *value == number).count();
-        match equal {
-            0 => Some(false),
-            _ if self.is_certain && equal == self.values.len() => Some(true),
-            _ => None,
-        }
+    /// The values, and whether the number has the value in each of its readings.
+    pub(super) fn into_values(self) -> (SmallVec<[Number; 1]>, bool) {
+        let is_single = self.values.iter().all(|value| self.values.first() == Some(value));
+        (self.values, self.is_certain && is_single)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tokens of sources, and whether a subject is among them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::boundary::is_hidden;
 use super::number::NumberToken;
@@ -9,6 +9,10 @@ use super::token_kind::TokenKind;
 use super::{Token, TokenError, link, path, word};
 use crate::json::{Number, Value};
 use crate::unicode;
+use crate::work_limit;
+
+/// Bytes of the words of a source that are searched for a phrase in one work unit.
+const SEARCHED_PER_UNIT: u64 = 16;
 
 /// A value that may be mentioned.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +23,7 @@ pub enum TokenSubject<'a> {
     Number(&'a Number),
 }
 
-/// The tokens of sources. Subjects are looked up by hash, except for numbers and words.
+/// The tokens of sources. Subjects are looked up by hash; words are searched.
 #[derive(Clone, Debug)]
 pub struct TokenIndex {
     format: TokenFormat,
@@ -29,9 +33,10 @@ pub struct TokenIndex {
 #[derive(Clone, Debug)]
 enum IndexedTokens {
     Forms(HashSet<String>),
-    Numbers(Vec<NumberToken>),
-    /// Each source as [`word::encode`] returns it.
-    Words(Vec<String>),
+    /// Each value of a number, and whether a number has surely this value.
+    Numbers(HashMap<Number, bool>),
+    /// All sources as [`word::encode`] returns them, with [`word::NOT_A_TOKEN`] between them.
+    Words(String),
 }
 
 impl TokenFormat {
@@ -75,9 +80,16 @@ impl TokenIndex {
         let composed = texts.iter().map(|text| unicode::compose(text));
         let tokens = match format.kind() {
             TokenKind::Number => {
-                IndexedTokens::Numbers(composed.flat_map(|text| format.scan_numbers(&text)).collect())
+                IndexedTokens::Numbers(index_numbers(composed.flat_map(|text| format.scan_numbers(&text))))
             }
-            TokenKind::Word => IndexedTokens::Words(composed.map(|text| word::encode(&text)).collect()),
+            TokenKind::Word => {
+                let mut words = String::new();
+                for text in composed {
+                    words.push(word::NOT_A_TOKEN);
+                    words.push_str(&word::encode(&text));
+                }
+                IndexedTokens::Words(words)
+            }
             _ => {
                 let mut forms = HashSet::new();
                 for text in composed {
@@ -120,9 +132,10 @@ impl TokenIndex {
                 }
                 _ => Err(TokenError::NotOneToken(kind)),
             },
-            IndexedTokens::Words(texts) => {
+            IndexedTokens::Words(words) => {
                 let phrase = word::encode_subject(&text).ok_or(TokenError::NotOneToken(kind))?;
-                Ok(texts.iter().any(|text| text.contains(&phrase)))
+                work_limit::spend_for(words.len(), SEARCHED_PER_UNIT)?;
+                Ok(words.contains(&phrase))
             }
         }
     }
@@ -146,16 +159,23 @@ impl TokenIndex {
     }
 }
 
-fn mentions_number(numbers: &[NumberToken], subject: &Number) -> Result<bool, TokenError> {
-    let mut is_possible = false;
-    for number in numbers {
-        match number.equals(subject) {
-            Some(true) => return Ok(true),
-            Some(false) => {}
-            None => is_possible = true,
+fn index_numbers(tokens: impl Iterator<Item = NumberToken>) -> HashMap<Number, bool> {
+    let mut numbers = HashMap::new();
+    for token in tokens {
+        let (values, is_certain) = token.into_values();
+        for value in values {
+            *numbers.entry(value).or_default() |= is_certain;
         }
     }
-    if is_possible { Err(TokenError::AmbiguousNumber) } else { Ok(false) }
+    numbers
+}
+
+fn mentions_number(numbers: &HashMap<Number, bool>, subject: &Number) -> Result<bool, TokenError> {
+    match numbers.get(subject) {
+        Some(true) => Ok(true),
+        Some(false) => Err(TokenError::AmbiguousNumber),
+        None => Ok(false),
+    }
 }
 
 /// Returns every string at any depth of the values.

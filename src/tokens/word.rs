@@ -7,7 +7,7 @@ use crate::unicode::{fold_case, is_word_char};
 /// encoding.
 const WORD_START: char = '\u{2}';
 const WORD_END: char = '\u{3}';
-const NOT_A_TOKEN: char = '\u{1}';
+pub(super) const NOT_A_TOKEN: char = '\u{1}';
 
 /// The minimum number of letters and digits of a subject.
 const MIN_LENGTH: usize = 2;

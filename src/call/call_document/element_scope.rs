@@ -53,8 +53,8 @@ impl ElementMemo {
     /// The result for `key`, which identifies a part of the rules. `compute` runs the first time.
     pub fn get_or_compute<T: Any + Send + Sync>(&self, key: usize, compute: impl FnOnce() -> T) -> Arc<T> {
         let known = |entries: &[(usize, Arc<dyn Any + Send + Sync>)]| {
-            let (_, result) = entries.iter().find(|(known, _)| *known == key)?;
-            Arc::clone(result).downcast::<T>().ok()
+            let mut results = entries.iter().filter(|(known, _)| *known == key);
+            results.find_map(|(_, result)| Arc::clone(result).downcast::<T>().ok())
         };
         if let Some(result) = known(&self.entries.lock().unwrap_or_else(PoisonError::into_inner)) {
             return result;

@@ -14,6 +14,7 @@ use crate::path::ast::{
 use crate::path::evaluation_error::PathEvaluationError;
 use crate::path::pattern::compile;
 use crate::path::singular_path::{follow_steps, follow_steps_leniently};
+use crate::work_limit;
 
 /// Bytes of a string that are compared or searched for the cost of one node.
 const TEXT_PER_NODE: usize = 256;
@@ -266,6 +267,9 @@ impl<'a> Evaluator<'a> {
             return if checked { Err(type_error("a string", node)) } else { Ok(false) };
         };
         self.spend(text.len() / TEXT_PER_NODE)?;
+        // A regular expression may take much longer for a byte than a comparison.
+        work_limit::spend(text.len() as u64)
+            .map_err(|_| WalkStop::Failed(PathEvaluationError::LimitExceeded))?;
         match pattern {
             RegexPattern::Compiled(pattern) => Ok(pattern.is_match(text)),
             RegexPattern::Dynamic(reach, pattern) => {
