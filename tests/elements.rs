@@ -53,6 +53,50 @@ fn other_types_than_arrays_and_too_many_elements_are_undecided() {
     );
 }
 
+/// Elements are items of arrays: the members of an object in its place may be something else to the tool.
+#[test]
+fn members_of_objects_are_no_elements() {
+    for path in ["$.input.to[*]", "$.input.to[?@ != 'x']", "$.input['to','cc'][*]"] {
+        for condition in [
+            format!("{{ any_of: {{ path: \"{path}\", eq: a }} }}"),
+            format!("{{ none: {{ path: \"{path}\", eq: b }} }}"),
+            format!("{{ not: {{ every: {{ path: \"{path}\", eq: b }} }} }}"),
+        ] {
+            let input = json!({"to": {"eve@evil.test": "b"}});
+            assert_eq!(code(&deny(&condition), input), "undecided", "{condition}");
+        }
+    }
+}
+
+/// An element without the value that the path ends in is not left out: neither a restriction nor a permission disregards it.
+#[test]
+fn elements_without_the_value_are_undecided() {
+    for (path, missing) in [
+        ("$.input.rows[*].price", json!({"rows": [{"price": 1}, {"amount": 5000}]})),
+        ("$.input.rows[*].price", json!({"rows": [{"price": 1}, null]})),
+        ("$.input.rows[*].price.net", json!({"rows": [{"price": {"net": 1}}, {"price": null}]})),
+        ("$.input.rows[*][1]", json!({"rows": [[0, 1], [5000]]})),
+        ("$.input.carts[*].rows[0:2].price", json!({"carts": [{"rows": [{"price": 1}, {}]}]})),
+    ] {
+        for condition in [
+            format!("{{ any_of: {{ path: '{path}', gt: 100 }} }}"),
+            format!("{{ not: {{ every: {{ path: '{path}', lte: 100 }} }} }}"),
+        ] {
+            assert_eq!(code(&deny(&condition), missing.clone()), "undecided", "{condition} {missing}");
+        }
+        let allow = format!(
+            "policies: [{{ id: p, match: {{ tool: pay, where: {{ none: {{ path: '{path}', gt: 100 }} }} }}, allow: {{}} }}]\ndefaults: {{ unmatched: deny }}"
+        );
+        assert_eq!(code(&allow, missing.clone()), "unmatched", "{path} {missing}");
+    }
+    // A list inside of an element is optional, as one outside is.
+    let nested = deny("{ any_of: { path: '$.input.carts[*].rows[*].price', gt: 100 } }");
+    for input in [json!({"carts": [{}, {"rows": null}, {"rows": [{"price": 1}]}]}), json!({"carts": [null]})]
+    {
+        assert_eq!(code(&nested, input), "unmatched");
+    }
+}
+
 /// A lookalike of a name that is read from an element is refused, as one that is read by a path.
 #[test]
 fn names_read_from_elements_are_names_that_policies_read() {

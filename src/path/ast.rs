@@ -80,6 +80,11 @@ pub(super) enum Selector {
 }
 
 impl Selector {
+    /// Whether it selects elements of an array, and not a value with a name or an index.
+    pub(super) fn selects_elements(&self) -> bool {
+        matches!(self, Self::Wildcard | Self::Filter(_) | Self::Slice(_))
+    }
+
     fn expects(&self) -> ExpectedType {
         match self {
             Self::Name(_) => ExpectedType::Object,

@@ -16,6 +16,12 @@ pub enum PathEvaluationError {
         /// The type of the value.
         found: JsonType,
     },
+    /// An element has no value at this segment, and the path ends in a value of each element.
+    #[error("an element has no value at segment {segment} of the path")]
+    MissingMember {
+        /// The number of the segment after `$`, from 1.
+        segment: usize,
+    },
     /// A filter does not expect the type of a value.
     #[error("a filter of the path expects {wanted}, found {}", found.with_article())]
     WrongTypeInFilter {

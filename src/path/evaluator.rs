@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 
 use super::ast::{ParsedQuery, QueryBase, Segment, Selector, Selectors};
-use super::evaluation_error::PathEvaluationError;
+use super::evaluation_error::{ExpectedType, PathEvaluationError};
 use super::singular_path::resolve_index;
 use crate::call::{CallView, NodeRef};
-use crate::json::{self, Value};
+use crate::json::{self, JsonType, Value};
 use crate::work_limit;
 
 mod filter;
@@ -51,14 +51,58 @@ pub(super) enum TypeMismatchMode {
     Ignore,
     /// It fails with a mismatch in this segment.
     Report { segment: usize },
-    /// The same, but it selects nothing from null.
-    ReportUnlessNull { segment: usize },
+    /// For conditions on elements: wildcards and filters select from arrays only, nothing is selected from null, and from the segment
+    /// `required_from` on each element must have a value.
+    ReportElements { segment: usize, required_from: usize },
 }
 
 impl TypeMismatchMode {
-    /// Whether a segment selects nothing from a value instead of failing, though the value has the wrong type.
-    fn allows(self, value: NodeRef<'_>) -> bool {
-        matches!((self, value), (Self::ReportUnlessNull { .. }, NodeRef::Json(Value::Null)))
+    /// The mode for the next segment.
+    fn next(self) -> Self {
+        match self {
+            Self::Ignore => Self::Ignore,
+            Self::Report { segment } => Self::Report { segment: segment + 1 },
+            Self::ReportElements { segment, required_from } => {
+                Self::ReportElements { segment: segment + 1, required_from }
+            }
+        }
+    }
+
+    /// Checks that a child segment can select from a value.
+    fn check(self, selectors: &Selectors, at: NodeRef<'_>) -> Result<(), PathEvaluationError> {
+        let found = at.json_type();
+        let (segment, expected) = match self {
+            Self::Ignore => return Ok(()),
+            Self::Report { segment } => (segment, selectors.expected),
+            Self::ReportElements { segment, required_from } => {
+                let is_required = segment >= required_from;
+                if found == JsonType::Null && !is_required {
+                    return Ok(());
+                }
+                if is_required && selectors.expected.includes(found) && !selectors.has_child(at) {
+                    return Err(PathEvaluationError::MissingMember { segment });
+                }
+                let is_list = selectors.list.iter().any(Selector::selects_elements);
+                (segment, if is_list { ExpectedType::Array } else { selectors.expected })
+            }
+        };
+        match expected.includes(found) {
+            true => Ok(()),
+            false => Err(PathEvaluationError::WrongType { segment, expected, found }),
+        }
+    }
+}
+
+impl Selectors {
+    /// Whether a name or an index is in a value.
+    fn has_child(&self, at: NodeRef<'_>) -> bool {
+        self.list.iter().any(|selector| match (selector, at) {
+            (Selector::Name(name), NodeRef::Json(Value::Object(members))) => members.get(name).is_some(),
+            (Selector::Index(index), NodeRef::Json(Value::Array(items))) => {
+                resolve_index(*index, items.len()).is_some_and(|index| index < items.len())
+            }
+            _ => false,
+        })
     }
 }
 
@@ -133,30 +177,14 @@ impl<'a> Evaluator<'a> {
         receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.path) };
-        let misfits_of_rest = match misfits {
-            TypeMismatchMode::Ignore => TypeMismatchMode::Ignore,
-            TypeMismatchMode::Report { segment } => TypeMismatchMode::Report { segment: segment + 1 },
-            TypeMismatchMode::ReportUnlessNull { segment } => {
-                TypeMismatchMode::ReportUnlessNull { segment: segment + 1 }
-            }
-        };
+        let misfits_of_rest = misfits.next();
         self.enter_call()?;
         match segment {
             Segment::Child(selectors) => {
-                if let TypeMismatchMode::Report { segment } | TypeMismatchMode::ReportUnlessNull { segment } =
-                    misfits
-                    && !selectors.expected.includes(at.json_type())
-                    && !misfits.allows(at)
-                {
-                    return Err(WalkStop::Failed(PathEvaluationError::WrongType {
-                        segment,
-                        expected: selectors.expected,
-                        found: at.json_type(),
-                    }));
-                }
+                misfits.check(selectors, at).map_err(WalkStop::Failed)?;
                 let types = match misfits {
                     TypeMismatchMode::Ignore => TypeCheckMode::Ignore,
-                    TypeMismatchMode::Report { .. } | TypeMismatchMode::ReportUnlessNull { .. } => {
+                    TypeMismatchMode::Report { .. } | TypeMismatchMode::ReportElements { .. } => {
                         TypeCheckMode::Check
                     }
                 };
@@ -180,7 +208,7 @@ impl<'a> Evaluator<'a> {
         self.enter_call()?;
         let types = match misfits {
             TypeMismatchMode::Ignore => TypeCheckMode::Ignore,
-            TypeMismatchMode::Report { .. } | TypeMismatchMode::ReportUnlessNull { .. } => {
+            TypeMismatchMode::Report { .. } | TypeMismatchMode::ReportElements { .. } => {
                 TypeCheckMode::CheckMembers
             }
         };

@@ -43,6 +43,9 @@ use crate::work_limit;
 /// The nodes that a path yields, in the order of RFC 9535; empty if the named value is absent.
 pub type Nodes<'a> = SmallVec<[NodeRef<'a>; 2]>;
 
+/// The number of the first segment after the root, which is segment 1.
+const FIRST_SEGMENT: usize = 2;
+
 /// A syntax or type error in a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -197,14 +200,19 @@ impl Path {
         }
     }
 
-    /// The nodes that the path yields, for conditions on elements: a part of the path that is null has no elements.
+    /// The nodes that the path yields, for conditions on elements: a part of the path that is null has no elements. Elements are items of
+    /// arrays. If the path goes on to a value of each element, as in `[*].price`, each element has one.
     ///
     /// # Errors
-    /// As [`Path::nodes`], except for null.
+    /// As [`Path::nodes`], except for null; and an object in place of an array, and an element without the value.
     pub fn element_nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
         self.check(view)?;
         let mut nodes = Nodes::new();
-        let noticed = TypeMismatchMode::ReportUnlessNull { segment: 2 };
+        let last_list = self.query.segments.iter().rposition(|segment| segment.as_step().is_none());
+        let noticed = TypeMismatchMode::ReportElements {
+            segment: FIRST_SEGMENT,
+            required_from: last_list.map_or(usize::MAX, |last| FIRST_SEGMENT + last + 1),
+        };
         Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, _| {
             nodes.push(node);
             Ok(())
@@ -234,7 +242,7 @@ impl Path {
         view: &CallView<'a>,
         receive: &mut dyn FnMut(NodeRef<'a>, &[ChildKey<'a>]),
     ) -> Result<(), PathEvaluationError> {
-        let noticed = TypeMismatchMode::Report { segment: 2 };
+        let noticed = TypeMismatchMode::Report { segment: FIRST_SEGMENT };
         Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, keys| {
             receive(node, keys);
             Ok(())
