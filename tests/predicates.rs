@@ -218,6 +218,28 @@ fn wrong_type_never_lets_a_script_find_nothing() {
     }
 }
 
+/// What is absent is undecided, whatever else the script throws and catches.
+#[test]
+fn script_cannot_catch_an_error_beside_an_absent_operand() {
+    for operands in [
+        "input.none > fail()",
+        "[input.none, fail()].len() == 2",
+        "#{ a: input.none, b: fail() }.a == 1",
+        "input.none && fail()",
+        "max(input.none, fail()) > 1",
+        "[1, 2].map(|x| if x == 1 { input.none } else { fail() }).len() == 2",
+        "both(input.none, fail())",
+    ] {
+        let functions = "fn fail() { throw `no`; } fn both(a, b) { a == b }";
+        let text = format!("{functions} try {{ {operands} }} catch {{ false }}");
+        let script = PolicyScript::compile(&text, &Names::default()).unwrap();
+        let finding = find(&script, json!({}));
+        assert!(matches!(finding, ScriptFinding::Undecided(_)), "{text}: {finding:?}");
+    }
+    let jump = PolicyScript::compile("input.none > { return false; }", &Names::default()).unwrap();
+    assert!(matches!(find(&jump, json!({})), ScriptFinding::Undecided(_)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 

@@ -41,12 +41,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         flow: ControlFlow<'r>,
         absent: &mut Option<ControlFlow<'r>>,
     ) -> Result<(), ControlFlow<'r>> {
-        match flow {
-            ControlFlow::Absent(..) if self.is_pure() => {
-                absent.get_or_insert(flow);
+        match (flow, absent.take()) {
+            (flow @ ControlFlow::Absent(..), known) if self.is_pure() => {
+                *absent = known.or(Some(flow));
                 Ok(())
             }
-            other => Err(other),
+            (flow, None) => Err(flow),
+            (flow, Some(absent)) => Err(after_absence(flow, absent)),
         }
     }
 
@@ -60,7 +61,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Ok(a) => Ok([a, self.evaluate_node(b)?]),
             Err(absent @ ControlFlow::Absent(..)) if self.is_pure() => match self.evaluate_node(b) {
                 Ok(_) | Err(ControlFlow::Absent(..)) => Err(absent),
-                Err(undecided) => Err(undecided),
+                Err(flow) => Err(after_absence(flow, absent)),
             },
             Err(other) => Err(other),
         }
@@ -241,6 +242,22 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         spot: SourcePosition,
     ) -> Result<[ScriptValue<'r>; N], ControlFlow<'r>> {
         self.evaluate_nodes(arguments)?.try_into().map_err(|_| argument_count_error(spot))
+    }
+}
+
+/// How a part ends of which one operand is absent and a later one ends in another way. A `try` must not catch what that one throws, nor may a
+/// jump leave the part: both would hide the absence.
+fn after_absence<'r>(flow: ControlFlow<'r>, absent: ControlFlow<'r>) -> ControlFlow<'r> {
+    match flow {
+        ControlFlow::Exception(_, spot) => {
+            let message = "an error is thrown beside an operand that is absent".to_owned();
+            ControlFlow::Error(message, spot)
+        }
+        ControlFlow::Break(_) | ControlFlow::Continue | ControlFlow::Return(_) => absent,
+        ControlFlow::Error(..)
+        | ControlFlow::Absent(..)
+        | ControlFlow::LimitExceeded(..)
+        | ControlFlow::End => flow,
     }
 }
 
