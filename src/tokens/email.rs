@@ -1,13 +1,32 @@
 //! E-mail addresses in a text.
 
+use std::ops::Range;
+
 use super::Token;
-use super::boundary::{ascii_look, char_before, chars_at, is_hidden, run_end, run_start};
+use super::boundary::{ascii_look, char_before, chars_at, chars_before, is_hidden, run_end, run_start};
 use super::link::dns_name;
 use crate::unicode::is_word_char;
 
 /// Returns the addresses of a composed text. The local part is compared without ASCII letter case, the domain in IDNA A-label form.
 pub(super) fn find(text: &str) -> Vec<Token> {
-    text.match_indices('@').filter_map(|(at, _)| read_address(text, at)).collect()
+    let (mut is_in_url, mut read_until) = (false, 0);
+    let addresses = text.match_indices('@').filter_map(|(at, _)| {
+        is_in_url = has_url_before(text, read_until..at, is_in_url);
+        read_until = at;
+        // The user of a URL is no address: `https://ana:bob@example.com`.
+        if is_in_url { None } else { read_address(text, at) }
+    });
+    addresses.collect()
+}
+
+/// Whether the end of a range is part of a run that has `//`, as a URL has. `is_in_url` says so of its start.
+fn has_url_before(text: &str, range: Range<usize>, is_in_url: bool) -> bool {
+    let part = text.get(range).unwrap_or_default();
+    let run_begin = part.rfind(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`'));
+    match run_begin.and_then(|begin| part.get(begin..)) {
+        Some(run) => run.contains("//"),
+        None => is_in_url || part.contains("//"),
+    }
 }
 
 /// Reads the address around an `@`.
@@ -20,6 +39,7 @@ fn read_address(text: &str, at: usize) -> Option<Token> {
     if symbols.contains(['%', '.'])
         || symbols.contains("//")
         || char_before(text, run).is_some_and(joins_local)
+        || ends_quotation(chars_before(text, run))
     {
         return None;
     }
@@ -68,6 +88,11 @@ fn joins_local(c: char) -> bool {
     let is_typographic =
         !c.is_ascii() && matches!(look, '#' | '$' | '&' | '*' | '+' | '-' | '=' | '^' | '_' | '|' | '~');
     is_hidden(c) || is_typographic || matches!(c, '’' | '·') || matches!(look, '@' | '\\' | '%' | '.' | '/')
+}
+
+/// Whether the two characters before an address, the nearer one first, end a quotation, which may be a part of a local part.
+fn ends_quotation((near, beyond): (Option<char>, Option<char>)) -> bool {
+    near == Some('"') && beyond.is_some_and(|beyond| is_word_char(beyond) || is_hidden(beyond))
 }
 
 /// Whether the characters after an address continue it.

@@ -2,6 +2,7 @@
 
 use super::Token;
 use super::boundary::{ascii_look, trim_punctuation};
+use super::file_name::is_file_name;
 use crate::address::{HostName, Undecided, UrlForm, parse_url_host};
 use crate::unicode::is_punctuation;
 
@@ -112,7 +113,7 @@ fn for_each_link<'t>(run: &'t str, mut visit: impl FnMut(&'t str, Link<'t>)) {
     }
     for piece in run.split(separates_hosts) {
         let piece = trim_link(piece.trim_matches(['\'', '*'])).trim_end_matches('*');
-        if piece.contains(['.', ':']) {
+        if piece.contains(['.', ':']) && !is_file_name(piece) {
             visit(piece, Link::Host(piece));
         }
     }

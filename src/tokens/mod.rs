@@ -9,6 +9,7 @@ mod amount;
 mod boundary;
 mod currency;
 mod email;
+mod file_name;
 mod iban;
 mod link;
 mod number;

@@ -40,12 +40,18 @@ impl TokenKind {
     pub const fn description(self) -> &'static str {
         match self {
             Self::Email => "e-mail addresses; letter case does not matter",
-            Self::Url => "URLs, and bare hosts as `http` and `https`; path and query are exact",
-            Self::Host => "hosts of URLs, bare host names and IP addresses; subdomains are other hosts",
+            Self::Url => {
+                "URLs, and bare hosts as `http` and `https`, but not file names such as `report.pdf`; path and query are exact"
+            }
+            Self::Host => {
+                "hosts of URLs, bare host names and IP addresses, but not file names such as `report.pdf`; subdomains are other hosts"
+            }
             Self::Iban => "international bank account numbers (IBAN), also grouped",
             Self::Number => "numbers in ASCII digits, compared by value",
             Self::Path => "file paths: runs without white space, or quoted strings; letter case matters",
-            Self::Word => "one or more whole words; letter case does not matter",
+            Self::Word => {
+                "one or more whole words; letter case does not matter, and hyphens and dots join words"
+            }
         }
     }
 

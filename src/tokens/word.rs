@@ -62,9 +62,9 @@ pub(super) fn encode_subject(phrase: &str) -> Option<String> {
     is_whole.then(|| encode(phrase)).filter(|encoded| !encoded.contains(NOT_A_TOKEN))
 }
 
-/// Folds the case of a word; a typographic apostrophe is an apostrophe.
+/// Folds the case of a word; a typographic apostrophe is an apostrophe, and a typographic hyphen is a hyphen.
 fn fold_word(word: &str) -> String {
-    fold_case(word).replace('’', "'")
+    fold_case(word).replace('’', "'").replace(is_hyphen, "-")
 }
 
 fn for_each_part<'t>(text: &'t str, mut visit: impl FnMut(TextPart<'t>)) {
@@ -122,8 +122,15 @@ fn word_length(text: &str) -> usize {
     end
 }
 
+/// Whether a character between two word characters joins them. An em dash separates words, and so do full-width forms such as `：`.
 fn joins(c: char) -> bool {
-    matches!(c, '-' | '\'' | '’' | '.' | '@' | '/' | ':')
+    // Quotation marks are in Hebrew abbreviations, middle dots in Catalan words and in names.
+    matches!(c, '\'' | '’' | '"' | '״' | '׳' | '.' | '@' | '/' | ':' | '·' | '‧') || is_hyphen(c)
+}
+
+/// Whether a character is a hyphen, or a dash that is written in its place.
+fn is_hyphen(c: char) -> bool {
+    matches!(c, '-' | '\u{2010}'..='\u{2013}' | '\u{2212}' | '\u{fe63}' | '\u{ff0d}')
 }
 
 fn strip_possessive(word: &str) -> Option<&str> {

@@ -37,7 +37,7 @@ pub(super) const FUNCTIONS: &[ScriptFunction] = &[
     ScriptFunction::new(
         "hosts",
         &["string"],
-        "the hosts of URLs, the bare host names and the IP addresses in a text",
+        "the hosts of URLs, the bare host names and the IP addresses in a text. A name such as `report.pdf`, whose ending is that of a file and no top-level domain, is no host; `invoice.zip` is one, because `zip` is a top-level domain",
         Implementation::One(tokens::hosts),
     ),
     ScriptFunction::new(
@@ -68,7 +68,7 @@ pub(super) const FUNCTIONS: &[ScriptFunction] = &[
     ScriptFunction::new(
         "urls",
         &["string"],
-        "the URLs in a text, in normal form; a bare host is one with `http` and one with `https`",
+        "the URLs in a text, in normal form; a bare host is one with `http` and one with `https`, a file name such as `report.pdf` none",
         Implementation::One(tokens::urls),
     ),
 ];

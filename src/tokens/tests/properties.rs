@@ -11,6 +11,7 @@ fn long_hostile_texts_are_read_in_linear_time() {
         "a@",
         "@a.b",
         "a://",
+        "//:@",
         "a.b/",
         "https://a.b(",
         "(",
