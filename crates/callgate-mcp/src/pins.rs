@@ -16,12 +16,16 @@ use serde::{Deserialize, Serialize};
 
 pub use signature::{PublicKey, Signature, SignerError, Signers, SigningKey};
 
+use callgate::file_access::read_regular_file;
 use callgate::json::{self, Value, json};
 use callgate::safe_text::escape_controls;
 use signature::Verification;
 
 /// The version of the file format.
 const VERSION: u64 = 1;
+
+/// The longest lock file that is read.
+const MAX_FILE: u64 = 64 << 20;
 
 /// A lock file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -141,7 +145,7 @@ impl LockFile {
     /// # Errors
     /// The file can't be read or is not a lock file, or a digest does not match its tool.
     pub fn read(path: &Path) -> Result<Self, LockFileError> {
-        let text = match fs::read_to_string(path) {
+        let text = match read_regular_file(path, MAX_FILE) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty()),
             Err(error) => return Err(LockFileError::File { path: path.to_owned(), error }),

@@ -1,10 +1,9 @@
 //! Where the gateway reads what the user asked for: a file or a descriptor that the host rewrites → [`Task`].
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callgate::call::Task;
+use callgate::file_access::read_regular_file;
 use callgate::json;
 
 /// The longest file that is read: a task of 256 KiB in JSON, with escapes.
@@ -44,7 +43,7 @@ impl TaskSource {
 
     /// Reads the task. One that cannot be read is unknown, so that what reads it is undecided. An empty file is no task.
     pub(super) fn read(&self) -> Task {
-        let Some(text) = read_regular_file(&self.path) else {
+        let Ok(text) = read_regular_file(&self.path, MAX_FILE) else {
             return Task::unknown("its file cannot be read, or is too long");
         };
         match (text.trim().is_empty(), self.is_json) {
@@ -56,15 +55,6 @@ impl TaskSource {
                 .unwrap_or_else(|| Task::unknown("its file has no list of messages")),
         }
     }
-}
-
-/// Reads a regular file. A pipe or a device could block the gateway.
-fn read_regular_file(path: &Path) -> Option<String> {
-    let is_regular = path.metadata().ok()?.is_file();
-    let file = is_regular.then(|| File::open(path).ok()).flatten()?;
-    let mut text = String::new();
-    file.take(MAX_FILE + 1).read_to_string(&mut text).ok()?;
-    (text.len() as u64 <= MAX_FILE).then_some(text)
 }
 
 #[cfg(test)]
@@ -100,6 +90,9 @@ mod tests {
             assert!(read(name, content).unknown_reason().is_some(), "{name}");
         }
         assert!(TaskSource::file(directory.path()).read().unknown_reason().is_some());
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(TaskSource::file(pipe).read().unknown_reason().is_some());
         assert!(TaskSource::parse("fd:x").is_err());
         assert_eq!(TaskSource::parse("fd:3"), Ok(TaskSource::descriptor(3)));
     }

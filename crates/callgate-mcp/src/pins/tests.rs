@@ -22,6 +22,20 @@ fn accepts_a_tool_only_as_it_was_reviewed() {
     assert_eq!(pins.status("other", "read", &tool), PinStatus::New);
 }
 
+/// The running gateway reads its lock file again: a pipe in its place must not block it.
+#[cfg(unix)]
+#[test]
+fn pipe_in_the_place_of_the_file_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("callgate.lock");
+    let tool = json!({ "name": "read" });
+    let pins = PinnedTools::from_file(path.clone(), None).expect("no file is an empty one");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    assert_eq!(pins.status("files", "read", &tool), PinStatus::New);
+    assert!(matches!(LockFile::read(&path), Err(LockFileError::File { .. })));
+}
+
 /// A lock file with one tool, written and signed as `sign` says.
 fn written(path: &Path, sign: Option<&SigningKey>) {
     let tool = json!({ "name": "read", "description": "Reads.", "inputSchema": { "type": "object" } });
