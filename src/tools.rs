@@ -2,8 +2,10 @@
 
 mod provider_tools;
 mod provider_schema;
+mod result_schema;
 
 pub use provider_tools::{ProviderTools, for_provider};
+pub use result_schema::ResultSchema;
 
 use std::collections::HashMap;
 
@@ -24,6 +26,9 @@ pub struct ToolDescriptor {
     /// The JSON Schema of the arguments.
     #[serde(default, alias = "inputSchema")]
     pub input_schema: Option<Value>,
+    /// The JSON Schema of the structured results. `$.result` of a result that does not fit it is undecided.
+    #[serde(default, alias = "outputSchema", skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// MCP hints (`readOnlyHint`, …). Untrusted, because the tool's server sets them.
     #[serde(default)]
     pub annotations: Option<Value>,
@@ -94,6 +99,8 @@ pub struct KnownTool {
     pub descriptor: ToolDescriptor,
     /// The compiled schema of the arguments: an error if the schema is invalid, `None` if there is none.
     pub schema: Option<Result<ArgumentSchema, SchemaError>>,
+    /// The compiled schema of the results. `None` if there is none, and without the feature `json-schema`.
+    pub results: Option<ResultSchema>,
     /// The declared types of the arguments; `None` if there are none that can be used.
     pub types: Option<ArgumentSchema>,
 }
@@ -151,8 +158,9 @@ impl ToolSet {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
             let types = descriptor.input_schema.as_ref().map(ArgumentSchema::compile_types);
             let types = types.and_then(Result::ok);
+            let results = descriptor.output_schema.as_ref().and_then(ResultSchema::compile);
             let (name, server) = (descriptor.name.clone(), descriptor.server.clone());
-            tools.entry(name).or_default().insert(server, KnownTool { descriptor, schema, types });
+            tools.entry(name).or_default().insert(server, KnownTool { descriptor, schema, results, types });
         }
         Self { tools }
     }

@@ -122,6 +122,8 @@ mod reload;
 #[cfg(test)]
 mod repeating;
 #[cfg(test)]
+mod result_schemas;
+#[cfg(test)]
 mod retail;
 #[cfg(test)]
 mod rules_at_large;

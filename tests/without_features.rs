@@ -38,6 +38,7 @@ fn pay(input_schema: Option<Value>) -> ToolDescriptor {
         name: "pay".to_owned(),
         description: None,
         input_schema,
+        output_schema: None,
         annotations: None,
         server: None,
         once: false,

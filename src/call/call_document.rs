@@ -196,6 +196,10 @@ pub enum ResultProblem {
     ConflictingFormats,
     /// An MCP result has members or parts that may contain a text which is not read.
     UnknownParts,
+    /// An MCP result has structured content and a text with other data.
+    DifferentTexts,
+    /// The tool has an `outputSchema` that the result does not fit.
+    SchemaMismatch,
     /// The work units of the call are used up.
     TooMuchWork,
 }
@@ -216,6 +220,8 @@ impl ResultProblem {
             Self::UnknownParts => {
                 "the tool's result has members or parts, such as embedded resources, that may contain other texts"
             }
+            Self::DifferentTexts => "the texts of the tool's result differ from its structured content",
+            Self::SchemaMismatch => "the tool's result does not fit the tool's `outputSchema`",
             Self::TooMuchWork => "reading the tool's result exceeds the work limit of one call",
         }
     }

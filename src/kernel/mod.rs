@@ -58,8 +58,8 @@ use crate::middleware::PolicyKind;
 use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
 use crate::time::Moment;
-use crate::tool_result::{ResultFormat, ToolResult};
-use crate::tools::{KnownTool, ToolSet};
+use crate::tool_result::{ResultDeclaration, ResultFormat, ToolResult};
+use crate::tools::{KnownTool, ResultSchema, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use gate::GateResult;
 use normalise::Normalised;
@@ -355,14 +355,24 @@ impl<'a> CallScope<'a> {
         if !self.policies(|chain| &chain.settle).any(|by| by.policy.reads_result) {
             return None;
         }
-        let format = self.result_format();
-        Some(format.map_or_else(ToolResult::Unreadable, |format| ToolResult::from_output(output, format)))
+        let schema = self.tool.and_then(|tool| tool.results.as_ref());
+        Some(self.result_declaration().map_or_else(ToolResult::Unreadable, |declaration| {
+            let result = ToolResult::from_output(output, declaration);
+            match schema {
+                Some(schema) => schema.check(output, result),
+                None => result,
+            }
+        }))
     }
 
-    /// How texts that the tool returns are read.
-    fn result_format(&self) -> Result<ResultFormat, ResultProblem> {
-        let bundle = self.layers.iter().next();
-        bundle.map_or(Ok(ResultFormat::Auto), |policies| policies.results().format_of(&self.call.tool))
+    /// How results of the tool are read.
+    fn result_declaration(&self) -> Result<ResultDeclaration, ResultProblem> {
+        let format = match self.layers.iter().next() {
+            Some(bundle) => bundle.results().format_of(&self.call.tool)?,
+            None => ResultFormat::Auto,
+        };
+        let schema = self.tool.and_then(|tool| tool.results.as_ref());
+        Ok(ResultDeclaration { format, is_wrapped: schema.is_some_and(ResultSchema::is_wrapped) })
     }
 
     /// The policies of one phase over all layers, in order.

@@ -1,14 +1,19 @@
 //! Recognizes MCP results (`CallToolResult`): objects with `content`, `structuredContent`, or both.
 
-use crate::json::{Map, Value};
+use crate::json::{self, Map, Value};
+use crate::work_limit;
 
 pub(super) const CONTENT: &str = "content";
 pub(super) const STRUCTURED_CONTENT: &str = "structuredContent";
+/// The only member of structured content that wraps a value which is not an object.
+pub(super) const WRAPPED: &str = "result";
 
 /// The part of an MCP result that policies read.
 pub(super) enum McpContent<'a> {
-    /// Its structured content.
-    Structured,
+    /// Its structured content, and the texts beside it.
+    Structured(&'a Value, Vec<&'a str>),
+    /// The value that its structured content wraps, because structured content used to be an object: `{"result": VALUE}`.
+    Wrapped(&'a Value, Vec<&'a str>),
     /// The text of its only text part.
     Text(&'a str),
     /// The texts of several parts.
@@ -21,7 +26,8 @@ pub(super) enum McpContent<'a> {
 
 impl<'a> McpContent<'a> {
     /// Reads an MCP result. Returns `None` if the value is not one: it has neither an array of typed parts nor structured content.
-    pub(super) fn from_output(output: &'a Value) -> Option<Self> {
+    /// `is_wrapped`: the tool declares that structured content wraps a value.
+    pub(super) fn from_output(output: &'a Value, is_wrapped: bool) -> Option<Self> {
         let members = output.as_object()?;
         let content = members.get(CONTENT);
         let parts = content.and_then(Value::as_array).map(Vec::as_slice);
@@ -34,7 +40,15 @@ impl<'a> McpContent<'a> {
             // An ordinary object may have a list `content`, too. If it has entries, it looks like a result with unknown members.
             (Some([]), None) if !has_only_known => return None,
             _ if !has_only_known => return Some(Self::Unreadable),
-            (_, Some(_)) => return Some(Self::Structured),
+            (parts, Some(content)) => {
+                let texts: Vec<&str> = parts.into_iter().flatten().filter_map(text_of_part).collect();
+                return Some(match wrapped_value(content) {
+                    Some(value) if is_wrapped || is_marked_as_wrapped(members) || repeats(&texts, value) => {
+                        Self::Wrapped(value, texts)
+                    }
+                    _ => Self::Structured(content, texts),
+                });
+            }
             (Some(_), None) => {}
         }
         let parts = parts?;
@@ -48,6 +62,38 @@ impl<'a> McpContent<'a> {
             _ => Self::Texts(texts),
         })
     }
+}
+
+fn wrapped_value(content: &Value) -> Option<&Value> {
+    let members = content.as_object()?;
+    members.get(WRAPPED).filter(|_| members.len() == 1)
+}
+
+/// Whether the server says that it wrapped the value, as FastMCP does.
+fn is_marked_as_wrapped(members: &Map) -> bool {
+    let marks = members.get("_meta").and_then(|meta| meta.get("fastmcp"));
+    marks.and_then(|marks| marks.get("wrap_result")).and_then(Value::as_bool) == Some(true)
+}
+
+/// Whether texts are the texts of a value: the string, its JSON, or one text for each element of an array.
+pub(super) fn repeats(texts: &[&str], value: &Value) -> bool {
+    let is_text_of = |text: &str, value: &Value| match value.as_str() {
+        Some(string) => string == text,
+        None => is_json_of(text, value),
+    };
+    match (texts, value) {
+        ([text], value) if is_text_of(text, value) => true,
+        (texts, Value::Array(items)) => {
+            texts.len() == items.len() && texts.iter().zip(items).all(|(text, item)| is_text_of(text, item))
+        }
+        _ => false,
+    }
+}
+
+fn is_json_of(text: &str, value: &Value) -> bool {
+    // Some programs write a byte order mark first.
+    let text = text.trim_start_matches('\u{feff}');
+    work_limit::spend_for(text.len(), 4).is_ok() && json::parse(text).is_ok_and(|parsed| parsed == *value)
 }
 
 fn is_part(part: &Value) -> bool {

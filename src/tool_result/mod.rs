@@ -48,6 +48,21 @@ impl ResultFormat {
     }
 }
 
+/// What is known of the results of a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResultDeclaration {
+    /// How texts are read.
+    pub format: ResultFormat,
+    /// Whether the tool says that structured content wraps a value: `{"result": VALUE}`.
+    pub is_wrapped: bool,
+}
+
+impl From<ResultFormat> for ResultDeclaration {
+    fn from(format: ResultFormat) -> Self {
+        Self { format, is_wrapped: false }
+    }
+}
+
 /// What `$.result` is for an output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolResult {
@@ -57,6 +72,8 @@ pub enum ToolResult {
     Output,
     /// The structured content of the output.
     StructuredContent,
+    /// The value that the structured content of the output wraps.
+    WrappedContent,
     /// A value that a text contains, or the texts of several parts.
     Parsed(Value),
     /// The output cannot be read as declared.
@@ -65,9 +82,18 @@ pub enum ToolResult {
 
 impl ToolResult {
     /// Reads an output.
-    pub fn from_output(output: &Value, format: ResultFormat) -> Self {
-        match McpContent::from_output(output) {
-            Some(McpContent::Structured) => Self::StructuredContent,
+    pub fn from_output(output: &Value, declaration: impl Into<ResultDeclaration>) -> Self {
+        let ResultDeclaration { format, is_wrapped } = declaration.into();
+        match McpContent::from_output(output, is_wrapped) {
+            Some(McpContent::Structured(content, texts)) => match contradicts(&texts, content, format) {
+                true => Self::Unreadable(ResultProblem::DifferentTexts),
+                false => Self::StructuredContent,
+            },
+            Some(McpContent::Wrapped(value, texts)) => match value.as_str() {
+                _ if contradicts(&texts, value, format) => Self::Unreadable(ResultProblem::DifferentTexts),
+                Some(text) => Self::from_text(text, format).unwrap_or(Self::WrappedContent),
+                None => Self::WrappedContent,
+            },
             Some(McpContent::Text(text)) => {
                 Self::from_text(text, format).unwrap_or_else(|| Self::Parsed(text.into()))
             }
@@ -111,19 +137,53 @@ impl ToolResult {
         }
     }
 
+    /// The whole structured content of the output that it was read from. Returns `None` if it was read from something else.
+    pub fn structured_content<'a>(&self, output: &'a Value) -> Option<&'a Value> {
+        match (self, McpContent::from_output(output, false)?) {
+            (Self::Absent | Self::Output | Self::Unreadable(_), _) => None,
+            (_, McpContent::Structured(..) | McpContent::Wrapped(..)) => {
+                output.get(mcp_result::STRUCTURED_CONTENT)
+            }
+            _ => None,
+        }
+    }
+
     /// The result as policies read it, for the output that it was read from.
     pub fn view<'a>(&'a self, output: &'a Value) -> ResultView<'a> {
         match self {
             Self::Absent => ResultView::Absent,
             Self::Output => ResultView::Value(output),
-            Self::StructuredContent => match output.get(mcp_result::STRUCTURED_CONTENT) {
-                Some(content) => ResultView::Value(content),
-                None => ResultView::Absent,
-            },
+            Self::StructuredContent => {
+                output.get(mcp_result::STRUCTURED_CONTENT).map_or(ResultView::Absent, ResultView::Value)
+            }
+            Self::WrappedContent => output
+                .get(mcp_result::STRUCTURED_CONTENT)
+                .and_then(|content| content.get(mcp_result::WRAPPED))
+                .map_or(ResultView::Absent, ResultView::Value),
             Self::Parsed(value) => ResultView::Value(value),
             Self::Unreadable(problem) => ResultView::Unreadable(*problem),
         }
     }
+}
+
+/// Whether the texts beside structured content are data that differ from it: then policies would read another result than a model that reads
+/// the texts. Text that is no data, such as a summary, contradicts nothing unless the result is declared to be data.
+fn contradicts(texts: &[&str], content: &Value, format: ResultFormat) -> bool {
+    if texts.is_empty() || mcp_result::repeats(texts, content) {
+        return false;
+    }
+    let is_data = |text: &&str| match format {
+        ResultFormat::Json | ResultFormat::Yaml => true,
+        ResultFormat::Auto | ResultFormat::Text => {
+            text.trim_start_matches(is_leading).starts_with(['{', '['])
+                && !json::parse(text.trim_start_matches(is_leading)).is_err_and(|error| !error.is_ambiguous())
+        }
+    };
+    let is_same_yaml = || match (texts, format) {
+        ([text], ResultFormat::Yaml) => parse_yaml(text).as_ref() == Some(content),
+        _ => false,
+    };
+    texts.iter().any(is_data) && !is_same_yaml()
 }
 
 fn is_leading(c: char) -> bool {
@@ -162,6 +222,10 @@ mod tests {
             json!({"content": [part]}),
             json!({"content": [part], "isError": false, "_meta": {"a": 1}}),
             json!({"content": [{"type": "text", "text": "An order."}], "structuredContent": order}),
+            json!({"content": [part], "structuredContent": order}),
+            json!({"content": [part], "structuredContent": {"result": text}}),
+            json!({"content": [part], "structuredContent": {"result": order}}),
+            json!({"content": [], "structuredContent": {"result": text}, "_meta": {"fastmcp": {"wrap_result": true}}}),
             json!({"structuredContent": order}),
             json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}, part]}),
         ] {
@@ -238,6 +302,47 @@ mod tests {
             let problem = Err(ResultProblem::UnknownParts);
             assert_eq!(read(output.clone(), ResultFormat::Auto), problem, "{output}");
         }
+    }
+
+    #[test]
+    fn value_is_unwrapped_if_the_server_or_the_text_says_so() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        for (parts, wrapped) in [
+            (json!([text("[1]")]), json!([1])),
+            (json!([text("{\"a\": 1}"), text("b")]), json!([{"a": 1}, "b"])),
+            (json!([text("true")]), json!(true)),
+            (json!([text("007")]), json!("007")),
+        ] {
+            let output = json!({"content": parts, "structuredContent": {"result": wrapped}});
+            assert_eq!(read(output.clone(), ResultFormat::Auto), Ok(Some(wrapped)), "{output}");
+        }
+        for output in [
+            json!({"content": [text("{\"result\": {\"a\": 1}}")], "structuredContent": {"result": {"a": 1}}}),
+            json!({"content": [text("done")], "structuredContent": {"result": {"a": 1}}}),
+            json!({"structuredContent": {"result": {"a": 1}}, "_meta": {"fastmcp": {"wrap_result": false}}}),
+        ] {
+            let content = json!({"result": {"a": 1}});
+            assert_eq!(read(output.clone(), ResultFormat::Auto), Ok(Some(content)), "{output}");
+        }
+    }
+
+    #[test]
+    fn texts_that_differ_from_the_structured_content_cannot_be_read() {
+        let differing = Err(ResultProblem::DifferentTexts);
+        let output = |text: &str| json!({"content": [{"type": "text", "text": text}], "structuredContent": {"to": "ana"}});
+        for text in ["{\"to\": \"eve\"}", "{\"to\": \"ana\", \"to\": \"eve\"}", " [\"eve\"]"] {
+            for format in [ResultFormat::Auto, ResultFormat::Text, ResultFormat::Json, ResultFormat::Yaml] {
+                assert_eq!(read(output(text), format), differing, "{text}");
+            }
+        }
+        let content = Ok(Some(json!({"to": "ana"})));
+        // Prose is no data, unless the result is declared to be.
+        for text in ["Sent to eve", "{not json"] {
+            assert_eq!(read(output(text), ResultFormat::Auto), content, "{text}");
+            assert_eq!(read(output(text), ResultFormat::Json), differing, "{text}");
+        }
+        assert_eq!(read(output("to: ana"), ResultFormat::Yaml), content);
+        assert_eq!(read(output("to: eve"), ResultFormat::Yaml), differing);
     }
 
     #[test]

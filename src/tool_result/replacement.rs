@@ -1,8 +1,10 @@
 //! Replaces `$.result` in an output: whatever form the output has, it contains the new value afterwards and not the old one.
 
-use super::mcp_result::{CONTENT, McpContent, STRUCTURED_CONTENT, WITHOUT_TEXT, text_of_part, text_part};
-use super::{ResultFormat, ToolResult};
-use crate::json::{Value, to_string};
+use super::mcp_result::{
+    CONTENT, McpContent, STRUCTURED_CONTENT, WITHOUT_TEXT, WRAPPED, text_of_part, text_part,
+};
+use super::{ResultDeclaration, ResultFormat, ToolResult};
+use crate::json::{Value, json, to_string};
 
 /// The new value cannot take the place of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,9 +26,27 @@ pub enum ReplacementError {
 ///
 /// # Errors
 /// The new value does not fit the form of the output, which is unchanged then.
-pub fn replace(output: &mut Value, new: Value, format: ResultFormat) -> Result<(), ReplacementError> {
-    match McpContent::from_output(output) {
-        Some(McpContent::Structured) => {
+pub fn replace(
+    output: &mut Value,
+    new: Value,
+    declaration: impl Into<ResultDeclaration>,
+) -> Result<(), ReplacementError> {
+    let ResultDeclaration { format, is_wrapped } = declaration.into();
+    match McpContent::from_output(output, is_wrapped) {
+        Some(McpContent::Wrapped(old, _)) => {
+            let new = match old.as_str() {
+                Some(old) => Value::from(text_for(old, &new, format)),
+                None => new,
+            };
+            let text = new.as_str().map_or_else(|| serialized(&new), str::to_owned);
+            set_texts(output, &[text]);
+            remove_hidden(output);
+            mark_as_wrapped(output);
+            if let Some(content) = output.get_mut(STRUCTURED_CONTENT).and_then(|all| all.get_mut(WRAPPED)) {
+                *content = new;
+            }
+        }
+        Some(McpContent::Structured(..)) => {
             if !new.is_object() {
                 return Err(ReplacementError::NotAnObject);
             }
@@ -95,10 +115,16 @@ fn remove_hidden(output: &mut Value) {
     }
 }
 
+/// Says that the structured content wraps a value, for whoever reads the result next.
+fn mark_as_wrapped(output: &mut Value) {
+    if let Value::Object(members) = output {
+        members.insert("_meta".to_owned(), json!({ "fastmcp": { "wrap_result": true } }));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::json;
 
     fn replaced(mut output: Value, new: Value) -> Result<Value, ReplacementError> {
         replace(&mut output, new, ResultFormat::Auto).map(|()| output)
@@ -128,6 +154,22 @@ mod tests {
             ),
         ] {
             assert_eq!(replaced(output, new.clone()), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn wrapped_value_stays_wrapped() {
+        let part = |text: &str| json!({"type": "text", "text": text});
+        let mark = json!({"fastmcp": {"wrap_result": true}});
+        for (old, text, new, new_old, new_text) in [
+            (json!([1, 2]), "[1,2]", json!([1]), json!([1]), "[1]"),
+            (json!("{\"a\":1}"), "{\"a\":1}", json!({"b": 2}), json!("{\"b\":2}"), "{\"b\":2}"),
+            (json!("a DE02"), "a DE02", json!("a"), json!("a"), "a"),
+        ] {
+            let output = json!({"content": [part(text)], "structuredContent": {"result": old}});
+            let expected =
+                json!({"content": [part(new_text)], "structuredContent": {"result": new_old}, "_meta": mark});
+            assert_eq!(replaced(output, new), Ok(expected));
         }
     }
 

@@ -108,6 +108,7 @@ fn edited_arguments_that_violate_the_schema_are_not_run() {
     );
     let tool = ToolDescriptor {
         input_schema: Some(own),
+        output_schema: None,
         ..callgate::json::from_value(json!({ "name": "refund" })).unwrap()
     };
     for (rules, tools) in [(EDITABLE, vec![tool]), (policys.as_str(), Vec::new())] {

@@ -105,6 +105,7 @@ fn descriptor(tool: &Value, server: &str) -> Option<ToolDescriptor> {
         name: tool.get("name")?.as_str()?.to_owned(),
         description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
         input_schema: tool.get("inputSchema").cloned(),
+        output_schema: tool.get("outputSchema").cloned(),
         annotations: tool.get("annotations").cloned(),
         server: Some(server.to_owned()),
         once: false,

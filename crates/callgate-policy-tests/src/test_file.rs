@@ -110,6 +110,7 @@ fn read_inline_tool(node: &YamlNode) -> Option<ToolDescriptor> {
         name: text("name")?,
         description: text("description"),
         input_schema: node.get("input_schema").map(YamlNode::to_json),
+        output_schema: node.get("output_schema").map(YamlNode::to_json),
         annotations: node.get("annotations").map(YamlNode::to_json),
         server: text("server"),
         once: node.get("once").and_then(YamlNode::as_bool) == Some(true),

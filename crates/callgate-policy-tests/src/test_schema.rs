@@ -278,6 +278,7 @@ static TOOL_RECORD: RecordShape = RecordShape {
         FieldShape::required("name", NAME, "The tool's own name."),
         FieldShape::optional("description", Shape::String("a string"), "The tool's description."),
         FieldShape::optional("input_schema", Shape::Any, "The JSON Schema of its arguments."),
+        FieldShape::optional("output_schema", Shape::Any, "The JSON Schema of its structured results."),
         FieldShape::optional(
             "annotations",
             Shape::Any,

@@ -77,6 +77,7 @@ impl Agent {
             name: tool.name.to_string(),
             description: Some(tool.description),
             input_schema: Some(tool.parameters.into()),
+            output_schema: None,
             annotations: None,
             server: None,
             once: false,

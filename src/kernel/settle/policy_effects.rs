@@ -148,8 +148,9 @@ impl OutcomeBuilder<'_> {
         };
         let is_changed = apply_steps(&transform.output, &view, rendered, &mut result)?;
         if is_changed {
-            let format = self.subject.result_format().map_err(|problem| problem.text().to_owned())?;
-            tool_result::replace(output, result, format).map_err(|problem| problem.to_string())?;
+            let declaration =
+                self.subject.result_declaration().map_err(|problem| problem.text().to_owned())?;
+            tool_result::replace(output, result, declaration).map_err(|problem| problem.to_string())?;
         }
         Ok(is_changed)
     }

@@ -61,7 +61,7 @@ pub(super) const FUNCTIONS: &[ScriptFunction] = &[
     ScriptFunction::new(
         "to_text",
         &["value"],
-        "a string unchanged, any other value as JSON text",
+        "a string unchanged, a number or a boolean as JSON text. In `around` scripts also any other value as JSON text, which is undecided elsewhere: `[5]` is not `\"5\"`",
         Implementation::One(strings::to_text),
     ),
     ScriptFunction::new(
