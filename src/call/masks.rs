@@ -1,5 +1,7 @@
 //! Redaction masks of a call: redacted string → its replacement. They redact a value wherever it occurs again.
 
+mod derived_masks;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -86,13 +86,17 @@ impl LetExplainer<'_> {
 
     fn explain_one(&self, named: &NamedValue, view: &CallView<'_>) -> ExplainedLet {
         let roots: Vec<Root> = named.roots_read().iter().copied().collect();
+        let evaluate = |view: &CallView<'_>| match named.evaluate(view) {
+            NamedResult::Value(value) => Some(Value::clone(&value)),
+            _ => None,
+        };
         let (state, value, why) = match named.evaluate(view) {
             NamedResult::Value(value) => {
-                (LetState::Value, self.redactor.computed_value(&roots, NodeRef::Json(&value)), None)
+                (LetState::Value, self.redactor.computed_value(&roots, NodeRef::Json(&value), evaluate), None)
             }
             NamedResult::Time(time) => {
                 let text = time.with_text();
-                (LetState::Value, self.redactor.computed_value(&roots, NodeRef::Time(&text)), None)
+                (LetState::Value, self.redactor.computed_value(&roots, NodeRef::Time(&text), evaluate), None)
             }
             NamedResult::OpenCondition => {
                 (LetState::Open, Value::Null, Some("a value that it tests is absent".to_owned()))

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::call::{CallView, Masks, NodeRef, ResultView, Root};
+use crate::call::{CallView, LetMemo, Masks, NodeRef, ResultView, Root};
 use crate::json::{self, Value};
 use crate::kernel::Layers;
 use crate::matcher::{ExaminedCondition, ExaminedForm, Truth, ValueSource};
@@ -78,12 +78,22 @@ impl<'v> ExplanationRedactor<'v> {
     pub(super) fn source_value(&self, source: &ValueSource, value: &ExpressionValue<'_>) -> Value {
         match source {
             ValueSource::Path(path) => self.value(path.root(), value.node()),
-            ValueSource::Expression(_) => self.computed_value(&source.roots(), value.node()),
+            ValueSource::Expression(expression) => {
+                self.computed_value(&source.roots(), value.node(), |view| {
+                    expression.expression.value(view).ok()
+                })
+            }
         }
     }
 
-    /// Redacts a value that was computed from these members of the call: it may contain parts of each.
-    pub(super) fn computed_value(&self, roots: &[Root], node: NodeRef<'_>) -> Value {
+    /// Redacts a value that was computed from these members of the call: it may contain parts of each. `evaluate` computes it for another
+    /// call.
+    pub(super) fn computed_value(
+        &self,
+        roots: &[Root],
+        node: NodeRef<'_>,
+        evaluate: impl FnOnce(&CallView<'_>) -> Option<Value>,
+    ) -> Value {
         let mut value = node.to_value();
         let mut masks = self.masks.clone();
         for root in roots {
@@ -97,8 +107,33 @@ impl<'v> ExplanationRedactor<'v> {
                 masks.add_changes(result, &self.document(Root::Result, result));
             }
         }
+        if !masks.is_empty() {
+            let shown = self.evaluate_redacted(evaluate);
+            masks.merge(&masks.derived(&value, shown.as_ref()));
+        }
         masks.value(&mut value);
         truncate_value(value)
+    }
+
+    /// The result of an evaluation for the redacted call.
+    fn evaluate_redacted<T>(&self, evaluate: impl FnOnce(&CallView<'_>) -> T) -> T {
+        let memo = LetMemo::default();
+        let hidden = |root, value: Option<&'v Value>| value.map(|value| self.document(root, value));
+        let result = match self.view.result {
+            ResultView::Value(result) => Some(result),
+            ResultView::Absent | ResultView::Unreadable(_) => None,
+        };
+        let (output, result) = (hidden(Root::Output, self.view.output), hidden(Root::Result, result));
+        let (input, session) = (self.document(Root::Input, self.view.input), self.view.session.redacted());
+        let view = CallView {
+            input: &input,
+            session: &session,
+            output: output.as_ref(),
+            result: result.as_ref().map_or(ResultView::Absent, ResultView::Value),
+            lets: Some(&memo),
+            ..self.view
+        };
+        evaluate(&view)
     }
 
     /// Redacts a whole document in place of a member.

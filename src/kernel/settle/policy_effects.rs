@@ -215,7 +215,16 @@ impl OutcomeBuilder<'_> {
         let view = self.view(input, session);
         let found = fact.extract(&view);
         let stored: Value = found.iter().filter_map(ExtractedFact::stored_values).collect();
-        let masks = RedactedCall::new(&self.subject, view).masks().matching(&stored);
+        let masks = {
+            let redacted = RedactedCall::new(&self.subject, view);
+            let mut masks = redacted.masks().matching(&stored);
+            if !redacted.masks().is_empty() {
+                let shown = fact.extract(&redacted.view(view));
+                let shown: Value = shown.iter().filter_map(ExtractedFact::stored_values).collect();
+                masks.merge(&redacted.masks().derived(&stored, Some(&shown)));
+            }
+            masks
+        };
         for entry in found {
             fact.store(entry, session);
         }
