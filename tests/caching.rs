@@ -400,3 +400,22 @@ proptest! {
         }
     }
 }
+
+/// A key is read when the call runs: what depends on the time is not shared by calls at other times.
+#[test]
+fn key_that_depends_on_the_time_is_never_shared_across_it() {
+    for key in ["now", "'now > time(\"2026-01-01T00:00:00Z\")'", "late", "[$.now]"] {
+        let text = format!(
+            "let: {{ late: 'now > time(\"2026-01-01T00:00:00Z\") + duration(\"1h\")' }}\n\
+             policies: [{{ id: p, match: search, cache: {{ ttl: forever, key: {key} }} }}]"
+        );
+        let clock = noon();
+        let rules = callgate::load_text(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let engine = Engine::builder(rules).clock(clock.clone()).build();
+        let tool = Tool::counting(&clock);
+        assert_eq!(outcomes(&engine, &clock, &tool, &[call("search", json!({}))]), ["executed"], "{key}");
+        clock.advance(Duration::from_secs(3 * 365 * 24 * 3600));
+        let later = outcomes(&engine, &clock, &tool, &[call("search", json!({}))]);
+        assert_eq!(later, ["executed"], "{key}");
+    }
+}

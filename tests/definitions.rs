@@ -358,3 +358,42 @@ fn the_digest_of_a_policy_covers_its_script_and_what_it_reaches() {
     assert_ne!(base, digest(rules(1, 5, 3, script)));
     assert_ne!(base, digest(rules(1, 2, 3, "fee(input.amount) >= top")));
 }
+
+#[test]
+fn detectors_can_be_a_constant() {
+    let load = |data: &str| {
+        load_text(&format!(
+            "data: {data}\npolicies:\n  - {{ id: p, match: {{ tool: t, where: 'detects(input.text, data.leaks.sent)' }}, deny: {{ code: leak }} }}\n"
+        ))
+    };
+    for (data, expected) in [("[payment_card]", "leak"), ("payment_card", "leak"), ("email", "unmatched")] {
+        let clock = noon();
+        let rules = load(&format!("{{ leaks: {{ sent: {data} }} }}")).unwrap();
+        let engine = Engine::builder(rules).clock(clock.clone()).build();
+        let leak = json!({ "text": "card 4111 1111 1111 1111" });
+        let outcomes = run(&clock, &mut engine.session(), &Tool::counting(&clock), &[call("t", leak)]);
+        assert_eq!(kind_and_code(&outcomes[0]).1, expected, "{data}");
+    }
+    for (data, problem) in [
+        ("{ leaks: { sent: [payment_kard] } }", "unknown detector `payment_kard`"),
+        ("{ leaks: { sent: [] } }", "must be string literals"),
+        ("{ leaks: { sent: [1] } }", "must be string literals"),
+        ("{ leaks: { send: [email] } }", "has no key `sent`"),
+        ("{ other: 1 }", "unknown constant `data.leaks`"),
+    ] {
+        let error = load(data).unwrap_err().to_string();
+        assert!(error.contains(problem), "{data}: {error}");
+    }
+}
+
+#[test]
+fn the_digest_of_an_approval_covers_its_approvers() {
+    let digest = |approvers: &str, other: u32| {
+        let text = format!(
+            "data: {{ approvers: {approvers}, other: {other} }}\npolicies: [{{ id: p, match: pay, approval: {{ approvers: {{ data: approvers }} }} }}]\n"
+        );
+        load_text(&text).unwrap().policies()[0].behaviour_digest
+    };
+    assert_eq!(digest("[ana]", 1), digest("[ana]", 2));
+    assert_ne!(digest("[ana]", 1), digest("[ana, bob]", 1));
+}

@@ -30,18 +30,28 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Reads the detectors of `detects`: a string literal, or an array of them.
+    /// Reads the detectors of `detects`: a string literal, an array of them, or a constant of the bundle with one of these.
     pub(super) fn read_detectors(
-        &self,
+        &mut self,
         names: Option<&Expr>,
         position: Position,
     ) -> CompileResult<Arc<Redactor>> {
         let position = names.map_or(position, Expr::start_position);
-        let Some(names) = names.and_then(string_literals).filter(|names| !names.is_empty()) else {
+        let constant = match names {
+            Some(names) => self.constant_strings(names)?,
+            None => None,
+        };
+        let names: Option<Vec<(&str, Position)>> = match &constant {
+            Some(constant) => Some(constant.iter().map(|name| (name.as_str(), position)).collect()),
+            None => names.and_then(string_literals),
+        };
+        let is_unknown = constant.as_ref().is_some_and(Vec::is_empty);
+        let Some(names) = names.filter(|names| is_unknown || !names.is_empty()) else {
             return Err(self
-                .error(position, "the detectors of `detects` must be string literals")
+                .error(position, "the detectors of `detects` must be string literals, or a constant with strings")
                 .with_help(
-                    "write for example `detects(input.text, [\"api_key\", \"payment_card\"])`".to_owned(),
+                    "write for example `detects(input.text, [\"api_key\", \"payment_card\"])` or `detects(input.text, data.detectors)`"
+                        .to_owned(),
                 ));
         };
         let mut detectors = Vec::with_capacity(names.len());

@@ -120,6 +120,29 @@ impl Compiler<'_> {
         Ok(Some(Code::InData(Box::new(self.compile_expression(wanted)?), index)))
     }
 
+    /// The strings of a constant of the bundle: one string, or an array of them. Returns none of them while unknown names are collected, and
+    /// `None` for any other expression and value.
+    pub(super) fn constant_strings(&mut self, constant: &Expr) -> CompileResult<Option<Vec<String>>> {
+        let (base, links) = split_chain(constant);
+        let is_data = matches!(base, Expr::Variable(variable, _, _) if variable.1 == DATA);
+        if !is_data || self.find_slot(DATA).is_some() || links.iter().any(|link| link.key().is_none()) {
+            return Ok(None);
+        }
+        let Some(keys) = self.data_keys(&links, base.start_position())? else { return Ok(Some(Vec::new())) };
+        let Some((name, rest)) = keys.split_first().filter(|_| keys.len() == links.len()) else {
+            return Ok(None);
+        };
+        let value = self.names.data().constant(name);
+        let value = rest.iter().try_fold(value, |value, key| Some(value?.get(key.as_str()))).flatten();
+        Ok(match value {
+            Some(Value::String(text)) => Some(vec![text.clone()]),
+            Some(Value::Array(items)) if !items.is_empty() => {
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+            }
+            _ => None,
+        })
+    }
+
     /// Whether a value may be an argument of the call or a part of one, as far as the text shows. `input` itself is always an object.
     /// Variables of functions and scripts may hold anything.
     pub(super) fn may_be_argument(&self, value: &Expr) -> bool {
