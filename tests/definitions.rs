@@ -397,3 +397,42 @@ fn the_digest_of_an_approval_covers_its_approvers() {
     assert_eq!(digest("[ana]", 1), digest("[ana]", 2));
     assert_ne!(digest("[ana]", 1), digest("[ana, bob]", 1));
 }
+
+#[test]
+fn conditions_read_constants_by_path() {
+    let load = |condition: &str| {
+        load_text(&format!(
+            "data: {{ limits: {{ pay: 100, 'a key': 5 }}, blocked: [eve, mallory], rows: [{{ max: 7 }}] }}\n\
+             policies:\n  - {{ id: p, match: {{ tool: t, where: {condition} }}, deny: {{ code: held }} }}\n"
+        ))
+    };
+    for (condition, input, expected) in [
+        ("{ path: $.input.n, gt: { path: $.data.limits.pay } }", json!({ "n": 101 }), "held"),
+        ("{ path: $.input.n, gt: { path: $.data.limits.pay } }", json!({ "n": 100 }), "unmatched"),
+        ("{ path: $.input.n, gt: { path: \"$.data.limits['a key']\" } }", json!({ "n": 6 }), "held"),
+        ("{ path: $.input.n, eq: { path: '$.data.rows[0].max' } }", json!({ "n": 7 }), "held"),
+        ("{ path: $.input.to, in: { path: $.data.blocked } }", json!({ "to": "eve" }), "held"),
+        (
+            "{ any_of: { path: $.data.blocked, eq: { path: $.input.to } } }",
+            json!({ "to": "mallory" }),
+            "held",
+        ),
+        ("{ path: $.data.blocked, contains: { path: $.input.to } }", json!({ "to": "ana" }), "unmatched"),
+        ("{ path: $.input.n, gt: { path: $.data.limits.pay } }", json!({ "n": "101" }), "undecided"),
+    ] {
+        let clock = noon();
+        let rules = load(condition).unwrap_or_else(|error| panic!("{condition}: {error}"));
+        let engine = Engine::builder(rules).clock(clock.clone()).build();
+        let calls = [call("t", input.clone())];
+        let outcomes = run(&clock, &mut engine.session(), &Tool::counting(&clock), &calls);
+        assert_eq!(kind_and_code(&outcomes[0]).1, expected, "{condition} {input}");
+    }
+    for (path, problem) in [
+        ("$.data.limit.pay", "did you mean"),
+        ("$.data.limits.send", "has no key `send`"),
+        ("'$.data.blocked[*]'", "names and indices only"),
+    ] {
+        let error = load(&format!("{{ path: $.input.n, in: {{ path: {path} }} }}")).unwrap_err().to_string();
+        assert!(error.contains(problem), "{path}: {error}");
+    }
+}

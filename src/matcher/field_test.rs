@@ -108,7 +108,7 @@ impl FieldTest {
         let subject = match node.get(EXPR_KEY) {
             Some(expression) => ValueSource::read_expression(expression, reader),
             None => match node.get(PATH.name) {
-                Some(path) => reader.read_path(path).map(ValueSource::Path),
+                Some(path) => ValueSource::read_path(path, reader),
                 None => ValueSource::innermost_element(reader),
             },
         };

@@ -3,7 +3,7 @@
 use super::truth::Truth;
 use crate::call::{CallView, ElementMemo, NodeRef, Root};
 use crate::json::Value;
-use crate::path::{ElementName, ElementNames, Path};
+use crate::path::{ElementName, ElementNames, Path, PathStep};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::script::{Expression, ExpressionError, ExpressionValue};
 use crate::source::YamlNode;
@@ -67,9 +67,20 @@ impl ValueSource {
     /// Reads a string: one that starts with `$` is a JSONPath, any other is an expression.
     pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         match node.as_str()?.trim_start().starts_with('$') {
-            true => reader.read_path(node).map(Self::Path),
+            true => Self::read_path(node, reader),
             false => Self::read_expression(node, reader),
         }
+    }
+
+    /// Reads a JSONPath. One to a constant of the bundle, such as `$.data.limits.pay`, is an expression: `data.limits.pay`.
+    pub fn read_path(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        let text = node.as_str()?;
+        let Some(expression) = constant_expression(text) else {
+            return reader.read_path(node).map(Self::Path);
+        };
+        let expression = YamlNode::from_json(&Value::from(expression), node.span);
+        let expression = reader.read_expression(&expression, EXAMPLE)?;
+        Some(Self::Expression(Box::new(ExpressionText { text: text.to_owned(), expression })))
     }
 
     /// Reads an expression.
@@ -89,7 +100,7 @@ impl ValueSource {
         let [entry] = node.entries()? else { return None };
         entry.value.as_str()?;
         match entry.key.as_str() {
-            "path" => Some(reader.read_path(&entry.value).map(Self::Path)),
+            "path" => Some(Self::read_path(&entry.value, reader)),
             "expr" => Some(Self::read_expression(&entry.value, reader)),
             _ => None,
         }
@@ -272,6 +283,30 @@ impl ValueSource {
             },
         }
     }
+}
+
+/// Rewrites a path to one constant of the bundle, or to a part of it, as an expression. Returns `None` for any other path.
+fn constant_expression(path: &str) -> Option<String> {
+    let rest = path.trim().strip_prefix("$.data").filter(|rest| rest.starts_with(['.', '[']))?;
+    // Below its root, it is a path as over the call.
+    let path = Path::parse(&format!("$.context{rest}")).ok()?;
+    let mut expression = "data".to_owned();
+    for step in path.steps()? {
+        match step {
+            PathStep::Name(name) if is_identifier(name) => {
+                expression.push('.');
+                expression.push_str(name);
+            }
+            PathStep::Name(name) => expression.push_str(&format!("[{}]", Value::from(name.as_str()))),
+            PathStep::Index(index) => expression.push_str(&format!("[{index}]")),
+        }
+    }
+    Some(expression)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let is_start = |first: char| first.is_ascii_alphabetic() || first == '_';
+    name.starts_with(is_start) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Returns the nodes at a path.

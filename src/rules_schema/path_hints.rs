@@ -7,6 +7,10 @@ use crate::path::Path;
 /// Returns the fix for an invalid path, where `given` is the help of the parser's error: that help if it is specific, else
 /// the probable path, else the general form of a path.
 pub(super) fn path_help(text: &str, given: Option<String>) -> String {
+    if text.trim().strip_prefix("$.data").is_some_and(|rest| rest.starts_with(['.', '['])) {
+        return "a path below `$.data` has names and indices only; write an expression, as in `expr: data.limits.filter(|x| x > 1)`"
+            .to_owned();
+    }
     let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
     if let Some(expression) = rewrite_as_expression(text) {
         return format!("write an expression: `expr: {expression}`");

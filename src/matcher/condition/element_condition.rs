@@ -42,7 +42,7 @@ impl ElementCondition {
         let source_entry = find_source(key, node, reader)?;
         let source = match source_entry.key == EXPR_KEY {
             true => ValueSource::read_expression(&source_entry.value, reader),
-            false => reader.read_path(&source_entry.value).map(ValueSource::Path),
+            false => ValueSource::read_path(&source_entry.value, reader),
         };
         let name = read_name(node, reader);
         let min = read_min(quantifier, node, reader);
