@@ -48,7 +48,7 @@ fn policies_in_shadow_mode_are_listed_with_whom_they_would_have_stopped() {
 fn the_page_has_no_markup_of_logs_and_loads_nothing() {
     let dir = dir_with_log();
     let page = dir.run(&["report", "--format", "html", "log.jsonl"]).stdout;
-    assert!(page.contains("&lt;b&gt;bob"), "{page}");
+    assert!(page.contains(r"\u003cb\u003ebob"), "{page}");
     assert!(
         !page.contains("<b>")
             && !page.contains('\u{1b}')
@@ -96,11 +96,9 @@ fn damaged_lines_are_reported_and_the_rest_is_counted() {
     assert_eq!(report.code, Some(0), "the end of a log that is being written is no error");
     assert!(report.stderr.contains("the last line is incomplete"), "{}", report.stderr);
     assert!(report.stdout.starts_with("3 calls"), "{}", report.stdout);
-    fs::write(
-        dir.0.path().join("bad.jsonl"),
-        format!("nonsense\n{text}{{\"version\":9,\"event\":\"x\"}}\n[]\n{text}"),
-    )
-    .unwrap();
+    let opened = text.lines().next().unwrap();
+    let bad = format!("nonsense\n{text}{{\"version\":9,\"event\":\"x\"}}\n[]\n{opened}\n");
+    fs::write(dir.0.path().join("bad.jsonl"), bad).unwrap();
     let report = dir.run(&["report", "bad.jsonl"]);
     assert_eq!(report.code, Some(2));
     assert!(
@@ -109,7 +107,7 @@ fn damaged_lines_are_reported_and_the_rest_is_counted() {
         "{}",
         report.stderr
     );
-    assert!(report.stdout.starts_with("8 calls"), "{}", report.stdout);
+    assert!(report.stdout.starts_with("4 calls"), "{}", report.stdout);
     assert_eq!(dir.run(&["report", "--since", "nonsense", "log.jsonl"]).code, Some(2));
     assert!(dir.run(&["report", "--until", "1d", "log.jsonl"]).stdout.starts_with("no events"));
 }
