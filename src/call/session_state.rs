@@ -4,6 +4,7 @@ mod changes;
 mod facts;
 mod persistence;
 mod question_counts;
+mod unstored_facts;
 mod value_set;
 
 use std::borrow::Cow;
@@ -11,12 +12,13 @@ use std::collections::HashMap;
 
 pub(crate) use changes::SessionChanges;
 pub use facts::fact_key;
-pub use value_set::OnFull;
+pub use value_set::{MAX_SET_BYTES, OnFull, SetBound};
 
 use super::{Amount, Masks};
 use crate::json::{self, Value, json};
 use changes::SessionChange;
-use facts::FactRecords;
+use unstored_facts::UnstoredFacts;
+use value_set::ValueSets;
 
 /// The state of one session: the `$.session` of the call document.
 ///
@@ -26,7 +28,8 @@ use facts::FactRecords;
 pub struct SessionState {
     document: Value,
     unknown_parts: Vec<String>,
-    fact_records: FactRecords,
+    unstored_facts: UnstoredFacts,
+    sets: ValueSets,
     halt_message: Option<String>,
     /// The amounts acquired of limits that count by run.
     acquired: HashMap<String, Amount>,
@@ -53,7 +56,8 @@ impl Default for SessionState {
         Self {
             document: json!({ "labels": [], "facts": {}, "calls": {} }),
             unknown_parts: Vec::new(),
-            fact_records: FactRecords::default(),
+            unstored_facts: UnstoredFacts::default(),
+            sets: ValueSets::default(),
             halt_message: None,
             acquired: HashMap::new(),
             successful_inputs: HashMap::new(),

@@ -7,7 +7,7 @@ use crate::host::{Account, EngineEventKind, StoreError, ToolExecutor};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// Records the end of an attempt in the session's store and in the ledger.
-    pub(super) async fn record_end(&self, attempt: &CallAttempt<'_>, outcome: &Outcome) {
+    pub(super) async fn record_end(&mut self, attempt: &CallAttempt<'_>, outcome: &Outcome) {
         let ledger = self.context.ledger(attempt.requested());
         let is_recorded = self.context.session.is_recorded;
         // State first: a process that ends in between would otherwise leave a settled call whose labels and facts are lost.
@@ -29,10 +29,13 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 
     /// Stores the session's state, without the occurrences of calls: every call has an entry of its own, and the list would grow with
     /// each.
-    pub(super) async fn save_state(&self) -> Result<(), StoreError> {
-        let state = self.state.clone().without_occurrences();
+    pub(super) async fn save_state(&mut self) -> Result<(), StoreError> {
+        let mut state = self.state.clone().without_occurrences();
         let account = Account::from_context(&self.context.hooks.run.context);
-        self.context.services.store_session(self.context.session.conversation, account, &state).await
+        let services = self.context.services;
+        services.store_session(self.context.session.conversation, account, &mut state).await?;
+        self.state.mark_all_stored();
+        Ok(())
     }
 }
 

@@ -19,15 +19,26 @@ pub(crate) enum StoredSession {
 }
 
 impl StoredSession {
-    /// The state to believe, and the version of the record.
-    fn into_state(self) -> (SessionState, Option<u64>) {
-        let mut state = SessionState::default();
+    /// Merges it into the present state of the session.
+    pub(crate) fn merge_into(&self, state: &mut SessionState) {
         match self {
-            Self::Found(state, version) => return (*state, Some(version)),
+            Self::Found(stored, _) => state.merge_stored(stored),
             Self::Missing => {}
             Self::Unknown => state.mark_untrusted(),
         }
-        (state, None)
+    }
+
+    /// The state to store in its place, and the version of the record that it replaces.
+    fn replacement(&self, state: &SessionState) -> (SessionState, Option<u64>) {
+        match self {
+            Self::Found(stored, version) => (state.to_stored(Some(stored)), Some(*version)),
+            Self::Missing => (state.to_stored(None), None),
+            Self::Unknown => {
+                let mut state = state.to_stored(None);
+                state.mark_untrusted();
+                (state, None)
+            }
+        }
     }
 }
 
@@ -57,9 +68,13 @@ impl EngineServices {
         &self,
         conversation: &str,
         account: Account,
-    ) -> Result<SessionState, StoreError> {
-        let (state, _) = self.find_session(conversation, account).await?.into_state();
-        Ok(state.without_occurrences())
+    ) -> Result<StoredSession, StoreError> {
+        Ok(match self.find_session(conversation, account).await? {
+            StoredSession::Found(state, version) => {
+                StoredSession::Found(Box::new(state.without_occurrences()), version)
+            }
+            other => other,
+        })
     }
 
     /// Creates the record of a session. Returns whether it was new.
@@ -74,9 +89,8 @@ impl EngineServices {
         if self.ledger(account).has_conversation(conversation).await? {
             return Ok(false);
         }
-        let (state, None) = self.find_session(conversation, account).await?.into_state() else {
-            return Ok(false);
-        };
+        let found = self.find_session(conversation, account).await?;
+        let (state, None) = found.replacement(&SessionState::default()) else { return Ok(false) };
         Ok(self.write_session(conversation, account, &state, None).await?)
     }
 
@@ -85,16 +99,17 @@ impl EngineServices {
         &self,
         conversation: &str,
         account: Account,
-        state: &SessionState,
+        state: &mut SessionState,
     ) -> Result<(), StoreError> {
         if !self.store.is_shared() {
+            state.mark_all_stored();
             return Ok(());
         }
         for _ in 0..TRIES {
-            let (mut merged, version) = self.find_session(conversation, account).await?.into_state();
-            merged.merge(state);
-            merged.set_suspended(state.is_suspended());
-            if self.write_session(conversation, account, &merged, version).await? {
+            let found = self.find_session(conversation, account).await?;
+            let (stored, version) = found.replacement(state);
+            if self.write_session(conversation, account, &stored, version).await? {
+                state.mark_all_stored();
                 return Ok(());
             }
         }

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Value, writer};
 
 /// A SHA-256 digest, shown as 64 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {

@@ -114,6 +114,20 @@ impl std::fmt::Display for JsonType {
     }
 }
 
+/// About how many bytes a value has as JSON.
+pub(crate) fn approximate_size(value: &Value) -> usize {
+    const PER_VALUE: usize = 8;
+    let size = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(approximate_size).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| key.len() + approximate_size(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size + PER_VALUE
+}
+
 /// Whether a value nests deeper than `limit` levels. Recurses no deeper than that.
 pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     match value {

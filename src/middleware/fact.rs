@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::{KindDefinition, PolicyKind};
-use crate::call::{CallView, ElementMemo, ElementScope, NodeRef, OnFull, SessionState, fact_key};
+use crate::call::{CallView, ElementMemo, ElementScope, NodeRef, OnFull, SessionState, SetBound, fact_key};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, OUT_OF_RANGE};
-use crate::json::Value;
+use crate::json::{Value, approximate_size};
 use crate::matcher::{ITEM, MAX_ELEMENTS, Truth, ValueSource};
 use crate::path::Path;
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::source::YamlNode;
+use crate::work_limit::{self, WorkLimitError};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "fact",
@@ -28,6 +29,8 @@ const MOST_VALUES: i64 = 100_000;
 const DEFAULT_VALUES: usize = 1_000;
 /// The greatest number of keys.
 const MOST_KEYS: usize = 8;
+/// How many bytes of a value are copied and digested for one unit of work.
+const BYTES_PER_UNIT: u64 = 4;
 
 const KEY: Shape = Shape::String("a JSONPath such as `$.input.order_id`, or an expression");
 
@@ -62,7 +65,7 @@ static RECORD: RecordShape = RecordShape {
         FieldShape::optional(
             "max",
             Shape::Integer(1, MOST_VALUES),
-            "The greatest number of values of the set. Default: 1,000.",
+            "The greatest number of values of the set, which has at most 4 MiB. Default: 1,000.",
         ),
         FieldShape::optional(
             "on_full",
@@ -98,10 +101,8 @@ pub enum FactAction {
     Collect {
         /// The value, or an array of values.
         values: ValueSource,
-        /// The greatest number of values.
-        max: usize,
-        /// What a set does that has more.
-        on_full: OnFull,
+        /// How many it may have, and what it does when it is full.
+        bound: SetBound,
     },
     /// Removes the fact or an entry of it.
     Forget,
@@ -149,7 +150,10 @@ impl Fact {
             let max = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(DEFAULT_VALUES);
             let drops = node.get("on_full").and_then(YamlNode::as_str) == Some("drop_oldest");
             let on_full = if drops { OnFull::DropOldest } else { OnFull::Undecided };
-            FactAction::Collect { values: ValueSource::read(collect, reader)?, max, on_full }
+            FactAction::Collect {
+                values: ValueSource::read(collect, reader)?,
+                bound: SetBound { max, on_full },
+            }
         } else if node.get("forget").is_some() {
             FactAction::Forget
         } else {
@@ -193,19 +197,24 @@ impl Fact {
             FactAction::Forget => ExtractedFact::Forgotten(keys),
             FactAction::Set(value) => value.with_values(view, |values| match values {
                 Err(_) => ExtractedFact::Unknown,
-                Ok(values) if !value.is_singular() => {
-                    ExtractedFact::Value(keys, values.iter().map(|value| value.to_json()).collect())
-                }
+                Ok(values) if !value.is_singular() => match copy_all(values) {
+                    Ok(values) => ExtractedFact::Value(keys, values.into()),
+                    Err(WorkLimitError) => ExtractedFact::Unknown,
+                },
                 Ok([]) => ExtractedFact::Absent,
-                Ok([value, ..]) => ExtractedFact::Value(keys, value.to_json()),
+                Ok([value, ..]) => match copy(*value) {
+                    Ok(value) => ExtractedFact::Value(keys, value),
+                    Err(WorkLimitError) => ExtractedFact::Unknown,
+                },
             }),
             FactAction::Collect { values: source, .. } => source.with_values(view, |values| match values {
                 Err(_) => ExtractedFact::Unknown,
                 Ok([]) => ExtractedFact::Absent,
                 Ok([NodeRef::Json(Value::Array(items))]) if source.is_singular() => {
-                    ExtractedFact::Collected(items.clone())
+                    let items: Vec<NodeRef<'_>> = items.iter().map(NodeRef::Json).collect();
+                    copy_all(&items).map_or(ExtractedFact::Unknown, ExtractedFact::Collected)
                 }
-                Ok(values) => ExtractedFact::Collected(values.iter().map(|value| value.to_json()).collect()),
+                Ok(values) => copy_all(values).map_or(ExtractedFact::Unknown, ExtractedFact::Collected),
             }),
         }
     }
@@ -216,8 +225,11 @@ impl Fact {
             ExtractedFact::Absent => {}
             ExtractedFact::Value(keys, value) => session.set_fact_entry(&self.name, &keys, value),
             ExtractedFact::Collected(values) => {
-                if let FactAction::Collect { max, on_full, .. } = self.action {
-                    session.collect_fact(&self.name, &values, max, on_full);
+                let FactAction::Collect { bound, .. } = self.action else { return };
+                let unread = session.unread_set(&self.name).map_or(0, approximate_size);
+                match work_limit::spend_for(unread, BYTES_PER_UNIT) {
+                    Ok(()) => session.collect_fact(&self.name, &values, bound),
+                    Err(WorkLimitError) => self.mark_unknown(session),
                 }
             }
             ExtractedFact::Forgotten(keys) => session.forget_fact(&self.name, &keys),
@@ -229,6 +241,17 @@ impl Fact {
     pub fn mark_unknown(&self, session: &mut SessionState) {
         session.mark_unknown(&format!("facts.{}", self.name));
     }
+}
+
+/// A copy of a value, for which units are spent: also for the digest that a set needs of it.
+fn copy(node: NodeRef<'_>) -> Result<Value, WorkLimitError> {
+    let bytes = node.as_json().map_or_else(|| node.as_str().map_or(0, str::len), approximate_size);
+    work_limit::spend_for(bytes, BYTES_PER_UNIT)?;
+    Ok(node.to_json())
+}
+
+fn copy_all(nodes: &[NodeRef<'_>]) -> Result<Vec<Value>, WorkLimitError> {
+    nodes.iter().map(|node| copy(*node)).collect()
 }
 
 /// Joins all values for a set, which are added at once.

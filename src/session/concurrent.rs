@@ -326,7 +326,7 @@ impl ConcurrentSession {
         let session = &mut self.inner.queue().session;
         if !std::mem::replace(&mut session.has_loaded_state, true) {
             match stored {
-                Ok(stored) => session.state.merge(&stored),
+                Ok(stored) => stored.merge_into(&mut session.state),
                 Err(_) => session.state.mark_untrusted(),
             }
         }
@@ -334,16 +334,22 @@ impl ConcurrentSession {
 
     /// Stores the state in a shared store. If the store does not answer, the next call stores it.
     async fn save_state(&self) {
-        if !self.inner.queue().session.shared.services.store.is_shared() {
-            return;
+        {
+            let session = &mut self.inner.queue().session;
+            if !session.shared.services.store.is_shared() {
+                session.state.mark_all_stored();
+                return;
+            }
         }
         let _keeping = self.inner.keeping.lock().await;
-        let (shared, conversation, account, state) = {
+        let (shared, conversation, account, mut state) = {
             let line = self.inner.queue();
             let session = &line.session;
             let (conversation, account) = (session.conversation(), session.account());
             (Arc::clone(&session.shared), conversation, account, line.seen_from(u64::MAX))
         };
-        let _ = shared.services.store_session(&conversation, account, &state).await;
+        if shared.services.store_session(&conversation, account, &mut state).await.is_ok() {
+            self.inner.queue().session.state.mark_stored(&state);
+        }
     }
 }

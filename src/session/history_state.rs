@@ -73,7 +73,7 @@ impl Session {
         };
         let stored = services.find_session(&conversation, self.account()).await?;
         match (stored, &mut state) {
-            (StoredSession::Found(stored, _), Some(state)) => state.merge(&stored),
+            (StoredSession::Found(stored, _), Some(state)) => state.merge_into_sealed(&stored),
             (StoredSession::Found(stored, _), None) => state = Some(*stored),
             (StoredSession::Unknown, Some(state)) => state.mark_untrusted(),
             (StoredSession::Unknown, None) | (StoredSession::Missing, _) => {}
@@ -130,8 +130,10 @@ impl Session {
     pub(super) async fn save_state(&mut self, history: &mut History) {
         let conversation = self.conversation();
         self.state.set_suspended(history.calls_without_result().iter().any(|call| call.request.is_some()));
+        let account = self.account();
+        let _ = self.shared.services.store_session(&conversation, account, &mut self.state).await;
+        // Afterwards, so that a history says what the store lacks.
         self.seal_state(&conversation, history);
-        let _ = self.shared.services.store_session(&conversation, self.account(), &self.state).await;
     }
 
     /// Seals the state into the history, in place of the one that is there. An unknown state is not sealed.
@@ -151,13 +153,13 @@ impl Session {
     /// Merges the stored state of a recorded session, to which others may have added.
     pub(super) async fn refresh_state(&mut self) -> Result<(), StoreError> {
         if let Some(stored) = self.stored_state().await? {
-            self.state.merge_stored(&stored);
+            stored.merge_into(&mut self.state);
         }
         Ok(())
     }
 
     /// The stored state of a recorded session. `None` if the session is not recorded.
-    pub(super) async fn stored_state(&self) -> Result<Option<SessionState>, StoreError> {
+    pub(super) async fn stored_state(&self) -> Result<Option<StoredSession>, StoreError> {
         if !self.is_recorded {
             return Ok(None);
         }

@@ -159,3 +159,29 @@ fn i10_result_that_was_not_searched_is_withheld() {
     assert_eq!(outcome.output.unwrap_or(Value::Null), Value::Null);
     assert!(used <= CALL_UNITS + 2 * DECISION_UNITS, "{used}");
 }
+
+/// A set costs work for each byte that is copied, and never more than a set may have: a hostile result makes the fact unknown.
+#[test]
+fn i8_large_values_for_a_set_cost_work_and_leave_the_fact_unknown() {
+    let rules = "match: '*'\n    fact: { name: seen, for_each: $.input.list, collect: $.input.text, max: 100000, on_full: drop_oldest }";
+    let engine = engine(&[rules]);
+    let mut session = engine.session();
+    let tool = Witness::default();
+    let before = units_used_on_thread();
+    let outcome = execute(&mut session, large(1500, 400_000), &tool);
+    let used = units_used_on_thread() - before;
+    assert!((CALL_UNITS / 2..=CALL_UNITS + 2 * DECISION_UNITS).contains(&used), "{used}");
+    assert_eq!((outcome.outcome, &*outcome.reason.code), (OutcomeKind::Failed, "work_exceeded"));
+    assert_eq!(session.state().unknown_parts(), ["facts.seen"]);
+    // The digests of a set are kept: adding to a large set costs only what is added.
+    let set: Vec<String> = (0..50_000).map(|number| format!("value {number}")).collect();
+    let mut state = SessionState::default();
+    state.set_fact("seen", None, json!(set));
+    *session.state_mut() = SessionState::from_json(state.to_json()).unwrap();
+    let costs = [3, 4].map(|items| {
+        let before = units_used_on_thread();
+        execute(&mut session, large(items, 10), &tool);
+        units_used_on_thread() - before
+    });
+    assert!(costs[0] > 100_000 && costs[1] < 10_000, "{costs:?}");
+}

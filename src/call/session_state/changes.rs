@@ -1,7 +1,7 @@
 //! Changes that one call makes to a session, in order. So the changes of concurrent calls are merged in the order of the calls, not
 //! in the order in which they complete.
 
-use super::{OnFull, SessionState};
+use super::{SessionState, SetBound};
 use crate::call::{Amount, Masks};
 use crate::json::Value;
 
@@ -14,7 +14,7 @@ pub(super) enum SessionChange {
     LabelAdded(String),
     FactSet { name: String, keys: Vec<String>, value: Value },
     FactForgotten { name: String, keys: Vec<String> },
-    FactCollected { name: String, values: Vec<Value>, max: usize, on_full: OnFull },
+    FactCollected { name: String, values: Vec<Value>, bound: SetBound },
     MasksAdded(Masks),
     CallCounted(String),
     MarkedUnknown(String),
@@ -50,8 +50,8 @@ impl SessionState {
                     self.set_fact_entry(name, keys, value.clone())
                 }
                 SessionChange::FactForgotten { name, keys } => self.forget_fact(name, keys),
-                SessionChange::FactCollected { name, values, max, on_full } => {
-                    self.collect_fact(name, values, *max, *on_full)
+                SessionChange::FactCollected { name, values, bound } => {
+                    self.collect_fact(name, values, *bound)
                 }
                 SessionChange::MasksAdded(masks) => self.add_masks(masks),
                 SessionChange::CallCounted(tool) => self.count_call(tool),

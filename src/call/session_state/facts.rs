@@ -1,42 +1,10 @@
 //! Facts of a session: values by name, entries by name and keys, and sets of values. They can be forgotten.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde::{Deserialize, Serialize};
-
 use super::SessionState;
 use super::changes::SessionChange;
-use super::value_set::{OnFull, add_missing, is_shortened};
-use crate::json::{Map, Value};
-
-/// How the facts of a session are merged with those of another state of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct FactRecords {
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    shapes: BTreeMap<String, FactShape>,
-    /// The facts, and entries of facts, that were removed and not set again: a name, then keys. Without them, another state that still
-    /// has the fact would bring it back.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    forgotten: BTreeSet<Vec<String>>,
-}
-
-/// The shape of a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FactShape {
-    /// One value, which may be an object.
-    Value,
-    /// Entries with this number of keys.
-    Keys(usize),
-    /// A set with at most this number of values.
-    Set(usize, OnFull),
-}
-
-impl FactRecords {
-    pub(super) fn is_empty(&self) -> bool {
-        self.shapes.is_empty() && self.forgotten.is_empty()
-    }
-}
+use super::unstored_facts::{put_value, remove_value};
+use super::value_set::SetBound;
+use crate::json::Value;
 
 impl SessionState {
     /// Stores a value under a name, or under a name and a key; a later value replaces an earlier one.
@@ -53,25 +21,15 @@ impl SessionState {
             keys: keys.to_vec(),
             value: value.clone(),
         });
-        let forgotten = &mut self.fact_records.forgotten;
-        if !forgotten.is_empty() {
-            forgotten.remove(&path_of(name, keys));
-        }
-        let shape = if keys.is_empty() { FactShape::Value } else { FactShape::Keys(keys.len()) };
-        self.fact_records.shapes.insert(name.to_owned(), shape);
         if keys.is_empty() {
             self.resolve_unknown_fact(name);
         }
-        let Some(facts) = self.document.get_mut("facts") else { return };
-        let mut entry = facts;
-        for key in std::iter::once(name).chain(keys.iter().map(String::as_str)) {
-            if !entry.is_object() {
-                *entry = Value::Object(Map::new());
-            }
-            let Some(members) = entry.as_object_mut() else { return };
-            entry = members.entry(key).or_insert(Value::Null);
+        let path = path_of(name, keys);
+        if let Some(Value::Object(facts)) = self.document.get_mut("facts") {
+            put_value(facts, &path, value);
         }
-        *entry = value;
+        self.sets.discard(name);
+        self.unstored_facts.set(path);
     }
 
     /// Removes a fact, or the entry of it with these keys.
@@ -82,72 +40,37 @@ impl SessionState {
             self.resolve_unknown_fact(name);
         }
         let path = path_of(name, keys);
-        self.remove_fact(&path);
-        self.fact_records.forgotten.insert(path);
+        if let Some(Value::Object(facts)) = self.document.get_mut("facts") {
+            remove_value(facts, &path);
+        }
+        self.sets.discard(name);
+        self.unstored_facts.remove(path);
     }
 
-    /// Adds values to the set of this name, each once. The set has at most `max` values.
+    /// Adds values to the set of this name, each once. A set that has no room for them is unknown, or loses its oldest values.
     #[doc(hidden)]
-    pub fn collect_fact(&mut self, name: &str, values: &[Value], max: usize, on_full: OnFull) {
+    pub fn collect_fact(&mut self, name: &str, values: &[Value], bound: SetBound) {
         self.log_change(|| SessionChange::FactCollected {
             name: name.to_owned(),
             values: values.to_vec(),
-            max,
-            on_full,
+            bound,
         });
-        self.fact_records.forgotten.remove(&path_of(name, &[]));
-        self.fact_records.shapes.insert(name.to_owned(), FactShape::Set(max, on_full));
         let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
-        let set = facts.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-        if !set.is_array() {
-            *set = Value::Array(Vec::new());
+        if facts.get(name).is_some_and(|fact| !fact.is_array()) {
+            self.unstored_facts.set(path_of(name, &[]));
         }
-        let Value::Array(known) = set else { return };
-        add_missing(known, values);
-        if is_shortened(known, max, on_full) {
+        let growth = self.sets.extend(name, facts, values, bound);
+        self.unstored_facts.add(name, growth.values, bound, &self.sets);
+        if growth.is_full {
             self.mark_unknown(&format!("facts.{name}"));
         }
     }
 
-    /// Merges the facts of another state of the session. Where both have a fact, the other's value counts.
-    pub(super) fn merge_facts(&mut self, other: &Self) {
-        let others = other.document.get("facts").and_then(Value::as_object);
-        for path in &other.fact_records.forgotten {
-            self.remove_fact(path);
-            self.fact_records.forgotten.insert(path.clone());
-        }
-        let shapes = other.fact_records.shapes.iter().map(|(name, shape)| (name.clone(), *shape));
-        self.fact_records.shapes.extend(shapes);
-        let mut full = Vec::new();
-        let Some(Value::Object(known)) = self.document.get_mut("facts") else { return };
-        for (name, fact) in others.into_iter().flatten() {
-            let shape = self.fact_records.shapes.get(name).copied();
-            match (known.get_mut(name), fact, shape) {
-                (Some(Value::Array(known)), Value::Array(values), Some(FactShape::Set(max, on_full))) => {
-                    add_missing(known, values);
-                    if is_shortened(known, max, on_full) {
-                        full.push(format!("facts.{name}"));
-                    }
-                }
-                (Some(known @ Value::Object(_)), Value::Object(_), Some(FactShape::Keys(depth))) => {
-                    merge_entries(known, fact, depth);
-                }
-                _ => drop(known.insert(name.clone(), fact.clone())),
-            }
-        }
-        full.iter().for_each(|part| self.mark_unknown(part));
-        // The other state has set these since they were forgotten here.
-        let document = &self.document;
-        self.fact_records.forgotten.retain(|path| fact_at(document, path).is_none());
-    }
-
-    fn remove_fact(&mut self, path: &[String]) {
-        let Some((last, parents)) = path.split_last() else { return };
-        let Some(facts) = self.document.get_mut("facts") else { return };
-        let parent = parents.iter().try_fold(facts, |parent, key| parent.get_mut(key.as_str()));
-        if let Some(Value::Object(members)) = parent {
-            members.remove(last.as_str());
-        }
+    /// The set of this name, if adding to it requires to read all its values first.
+    #[doc(hidden)]
+    pub fn unread_set(&self, name: &str) -> Option<&Value> {
+        let set = self.document.get("facts")?.get(name)?;
+        (set.is_array() && !self.sets.has_index(name)).then_some(set)
     }
 
     /// A decided value replaces whatever an undecided policy would have stored.
@@ -174,32 +97,23 @@ fn path_of(name: &str, keys: &[String]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(keys.iter().cloned()).collect()
 }
 
-fn fact_at<'d>(document: &'d Value, path: &[String]) -> Option<&'d Value> {
-    path.iter().try_fold(document.get("facts")?, |value, key| value.get(key.as_str()))
-}
-
-/// Merges entries with this number of keys.
-fn merge_entries(known: &mut Value, other: &Value, depth: usize) {
-    match (known, other) {
-        (Value::Object(known), Value::Object(other)) if depth > 0 => {
-            for (key, value) in other {
-                match known.get_mut(key) {
-                    Some(entry) => merge_entries(entry, value, depth - 1),
-                    None => drop(known.insert(key.clone(), value.clone())),
-                }
-            }
-        }
-        (known, other) => *known = other.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::value_set::{MAX_SET_BYTES, OnFull};
     use super::*;
     use crate::json::json;
 
     fn keys(keys: &[&str]) -> Vec<String> {
         keys.iter().map(|key| (*key).to_owned()).collect()
+    }
+
+    fn bound(max: usize, on_full: OnFull) -> SetBound {
+        SetBound { max, on_full }
+    }
+
+    /// The state as another process loads it.
+    fn reloaded(state: &SessionState) -> SessionState {
+        SessionState::from_json(state.to_json()).unwrap()
     }
 
     fn facts(state: &SessionState) -> &Value {
@@ -208,14 +122,14 @@ mod tests {
 
     #[test]
     fn entries_have_any_number_of_keys() {
-        let mut state = SessionState::default();
-        state.set_fact_entry("price", &keys(&["A-1", "PL"]), json!(3));
-        let mut other = SessionState::from_json(state.to_json()).unwrap();
-        state.set_fact_entry("price", &keys(&["A-1", "DE"]), json!({"net": 2}));
-        other.set_fact_entry("price", &keys(&["A-1", "FR"]), json!(4));
-        other.set_fact_entry("price", &keys(&["A-1", "DE"]), json!({"gross": 3}));
-        state.merge(&SessionState::from_json(other.to_json()).unwrap());
-        assert_eq!(facts(&state), &json!({"price": {"A-1": {"PL": 3, "DE": {"gross": 3}, "FR": 4}}}));
+        let mut stored = SessionState::default();
+        stored.set_fact_entry("price", &keys(&["A-1", "PL"]), json!(3));
+        let mut state = reloaded(&stored);
+        stored.set_fact_entry("price", &keys(&["A-1", "DE"]), json!({"net": 2}));
+        state.set_fact_entry("price", &keys(&["A-1", "FR"]), json!(4));
+        state.set_fact_entry("price", &keys(&["A-1", "DE"]), json!({"gross": 3}));
+        let stored = state.to_stored(Some(&stored));
+        assert_eq!(facts(&stored), &json!({"price": {"A-1": {"PL": 3, "DE": {"gross": 3}, "FR": 4}}}));
     }
 
     #[test]
@@ -224,44 +138,144 @@ mod tests {
         earlier.set_fact("order", Some("W1"), json!("open"));
         earlier.set_fact("order", Some("W2"), json!("open"));
         earlier.set_fact("user", None, json!("ana"));
-        let mut state = SessionState::from_json(earlier.to_json()).unwrap();
+        let mut state = reloaded(&earlier);
         state.forget_fact("order", &keys(&["W1"]));
         state.forget_fact("user", &[]);
         let remaining = json!({"order": {"W2": "open"}});
         assert_eq!(facts(&state), &remaining);
-        let mut stored = earlier.clone();
-        stored.merge(&SessionState::from_json(state.to_json()).unwrap());
-        assert_eq!(facts(&stored), &remaining);
+        assert_eq!(facts(&state.to_stored(Some(&earlier))), &remaining);
         state.merge_stored(&earlier);
         assert_eq!(facts(&state), &remaining);
         // Set again, it is there again.
         state.set_fact("order", Some("W1"), json!("paid"));
-        stored.merge(&state);
-        assert_eq!(facts(&stored), &json!({"order": {"W2": "open", "W1": "paid"}}));
+        assert_eq!(facts(&state.to_stored(Some(&earlier))), &json!({"order": {"W2": "open", "W1": "paid"}}));
+    }
+
+    #[test]
+    fn a_removal_does_not_outlive_its_being_stored() {
+        let (mut one, mut two) = (SessionState::default(), SessionState::default());
+        one.set_fact("order", Some("W1"), json!("open"));
+        one.forget_fact("order", &keys(&["W1"]));
+        let stored = one.to_stored(None);
+        one.mark_stored(&stored);
+        two.merge_stored(&stored);
+        two.set_fact("order", Some("W1"), json!("paid"));
+        let stored = two.to_stored(Some(&stored));
+        one.set_fact("user", None, json!("ana"));
+        let stored = one.to_stored(Some(&stored));
+        one.merge_stored(&stored);
+        assert_eq!(facts(&one), &json!({"order": {"W1": "paid"}, "user": "ana"}));
+        assert_eq!(facts(&stored), facts(&one));
+    }
+
+    #[test]
+    fn a_value_that_another_process_replaced_does_not_come_back() {
+        let mut one = SessionState::default();
+        one.set_fact("user", None, json!("ana"));
+        one.collect_fact("seen", &[json!("a")], bound(10, OnFull::Undecided));
+        let stored = one.to_stored(None);
+        one.mark_stored(&stored);
+        let mut two = reloaded(&stored);
+        two.set_fact("user", None, json!("bob"));
+        two.forget_fact("seen", &[]);
+        two.collect_fact("seen", &[json!("b")], bound(10, OnFull::Undecided));
+        let stored = two.to_stored(Some(&stored));
+        one.collect_fact("seen", &[json!("c")], bound(10, OnFull::Undecided));
+        let stored = one.to_stored(Some(&stored));
+        assert_eq!(facts(&stored), &json!({"user": "bob", "seen": ["b", "c"]}));
+    }
+
+    #[test]
+    fn many_removals_count_as_a_replaced_fact() {
+        let mut state = SessionState::default();
+        state.set_fact("order", Some("kept"), json!(1));
+        for number in 0..30_000 {
+            state.forget_fact("order", &[number.to_string()]);
+        }
+        let stored = state.to_json().to_string();
+        assert!(stored.len() < 400_000, "{}", stored.len());
+        let mut earlier = SessionState::default();
+        earlier.set_fact("order", Some("7"), json!(1));
+        assert_eq!(facts(&state.to_stored(Some(&earlier))), &json!({"order": {"kept": 1}}));
+    }
+
+    #[test]
+    fn a_fact_that_was_set_again_is_known_in_the_store_too() {
+        let mut state = SessionState::default();
+        state.mark_unknown("facts.user");
+        state.mark_unknown("facts.order");
+        let stored = state.to_stored(None);
+        state.mark_stored(&stored);
+        state.set_fact("user", None, json!("ana"));
+        assert_eq!(state.to_stored(Some(&stored)).unknown_parts(), ["facts.order"]);
+    }
+
+    /// A sealed state whose store did not answer: which of the two values is later is not known.
+    #[test]
+    fn an_unstored_fact_that_differs_from_the_stored_one_is_unknown() {
+        let mut sealed = SessionState::default();
+        sealed.set_fact("user", None, json!("ana"));
+        sealed.set_fact("order", Some("W1"), json!("open"));
+        let mut stored = SessionState::default();
+        stored.set_fact("user", None, json!("ana"));
+        stored.set_fact("order", Some("W1"), json!("paid"));
+        let mut sealed = reloaded(&sealed);
+        sealed.merge_into_sealed(&stored);
+        assert_eq!(facts(&sealed), facts(&stored));
+        assert_eq!(sealed.unknown_parts(), ["facts.order"]);
     }
 
     #[test]
     fn sets_have_each_value_once_and_a_bound() {
         let mut state = SessionState::default();
         let values = [json!("a"), json!(1), json!("a"), json!(1.0)];
-        state.collect_fact("seen", &values, 3, OnFull::Undecided);
+        state.collect_fact("seen", &values, bound(3, OnFull::Undecided));
         assert_eq!(facts(&state), &json!({"seen": ["a", 1]}));
-        let mut other = state.clone();
-        other.collect_fact("seen", &[json!("b")], 3, OnFull::Undecided);
-        state.merge(&other);
+        let mut other = state.to_stored(None);
+        other.collect_fact("seen", &[json!("b")], bound(3, OnFull::Undecided));
+        state.merge_stored(&other);
         assert_eq!((facts(&state), state.unknown_parts().len()), (&json!({"seen": ["a", 1, "b"]}), 0));
         let mut full = state.clone();
-        full.collect_fact("seen", &[json!("c")], 3, OnFull::Undecided);
+        full.collect_fact("seen", &[json!("c")], bound(3, OnFull::Undecided));
         assert_eq!(full.unknown_parts(), ["facts.seen"]);
-        state.collect_fact("seen", &[json!("c")], 3, OnFull::DropOldest);
+        state.collect_fact("seen", &[json!("c")], bound(3, OnFull::DropOldest));
         assert_eq!((facts(&state), state.unknown_parts().len()), (&json!({"seen": [1, "b", "c"]}), 0));
+    }
+
+    #[test]
+    fn sets_have_a_bound_on_their_size() {
+        let large = |letter: &str| json!(letter.repeat(MAX_SET_BYTES / 2));
+        let mut state = SessionState::default();
+        state.collect_fact("seen", &[large("a")], bound(10, OnFull::DropOldest));
+        state.collect_fact("seen", &[json!("x"), large("b")], bound(10, OnFull::DropOldest));
+        assert_eq!((facts(&state), state.unknown_parts().len()), (&json!({"seen": ["x", large("b")]}), 0));
+        let mut undecided = state.clone();
+        undecided.collect_fact("seen", &[large("c"), json!("y")], bound(10, OnFull::Undecided));
+        assert_eq!(facts(&undecided), &json!({"seen": ["x", large("b"), "y"]}));
+        assert_eq!(undecided.unknown_parts(), ["facts.seen"]);
+        // A value that is larger than a set does not push out the others.
+        state.collect_fact("seen", &[json!("z".repeat(MAX_SET_BYTES))], bound(10, OnFull::DropOldest));
+        assert_eq!(facts(&state), &json!({"seen": ["x", large("b")]}));
+        assert_eq!(state.unknown_parts(), ["facts.seen"]);
+    }
+
+    #[test]
+    fn a_replaced_set_has_only_its_own_values() {
+        let mut state = SessionState::default();
+        state.collect_fact("seen", &[json!("a")], bound(10, OnFull::Undecided));
+        state.set_fact("seen", None, json!(["b"]));
+        state.collect_fact("seen", &[json!("a"), json!("b")], bound(10, OnFull::Undecided));
+        assert_eq!(facts(&state), &json!({"seen": ["b", "a"]}));
+        state.forget_fact("seen", &[]);
+        state.collect_fact("seen", &[json!("b")], bound(10, OnFull::Undecided));
+        assert_eq!(facts(&state), &json!({"seen": ["b"]}));
     }
 
     #[test]
     fn a_value_replaces_the_whole_value_of_another_state() {
         let mut stored = SessionState::default();
         stored.set_fact("identity", None, json!({"verified": true}));
-        let mut state = SessionState::from_json(stored.to_json()).unwrap();
+        let mut state = reloaded(&stored);
         state.set_fact("identity", None, json!({"expired": true}));
         state.merge_stored(&stored);
         assert_eq!(facts(&state), &json!({"identity": {"expired": true}}));
@@ -270,10 +284,10 @@ mod tests {
     #[test]
     fn merged_sets_keep_their_bound() {
         let mut state = SessionState::default();
-        state.collect_fact("seen", &[json!(1), json!(2)], 3, OnFull::DropOldest);
-        let mut other = SessionState::default();
-        other.collect_fact("seen", &[json!(3), json!(4)], 3, OnFull::DropOldest);
-        state.merge(&other);
+        state.collect_fact("seen", &[json!(3), json!(4)], bound(3, OnFull::DropOldest));
+        let mut stored = SessionState::default();
+        stored.collect_fact("seen", &[json!(1), json!(2)], bound(3, OnFull::DropOldest));
+        state.merge_stored(&stored);
         assert_eq!(facts(&state), &json!({"seen": [2, 3, 4]}));
     }
 
@@ -284,10 +298,10 @@ mod tests {
         let mut one = shared.clone();
         one.record_changes();
         one.forget_fact("order", &keys(&["W1"]));
-        one.collect_fact("seen", &[json!("a")], 10, OnFull::Undecided);
+        one.collect_fact("seen", &[json!("a")], bound(10, OnFull::Undecided));
         one.set_fact_entry("price", &keys(&["A", "PL"]), json!(1));
         let changes = one.take_changes();
-        shared.collect_fact("seen", &[json!("b")], 10, OnFull::Undecided);
+        shared.collect_fact("seen", &[json!("b")], bound(10, OnFull::Undecided));
         shared.apply_changes(&changes);
         let expected = json!({"order": {}, "seen": ["b", "a"], "price": {"A": {"PL": 1}}});
         assert_eq!(facts(&shared), &expected);

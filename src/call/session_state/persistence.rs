@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Deserialize;
 
 use super::SessionState;
-use super::facts::FactRecords;
+use super::unstored_facts::UnstoredFacts;
+use super::value_set::ValueSets;
 use crate::call::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 
@@ -40,8 +41,8 @@ impl SessionState {
             "run": self.run,
             "masks": self.masks.to_json(),
         });
-        if let Some(members) = state.as_object_mut().filter(|_| !self.fact_records.is_empty()) {
-            members.insert("factRecords".to_owned(), json::serialized(&self.fact_records));
+        if let Some(members) = state.as_object_mut().filter(|_| !self.unstored_facts.is_empty()) {
+            members.insert("unstoredFacts".to_owned(), json::serialized(&self.unstored_facts));
         }
         state
     }
@@ -63,13 +64,14 @@ impl SessionState {
             suspended,
             run,
             masks,
-            fact_records,
+            unstored_facts,
         } = json::from_value(stored).ok()?;
         let acquired = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
         (version == VERSION).then(|| Self {
             document: json!({ "labels": labels, "facts": facts, "calls": calls }),
             unknown_parts: unsettled,
-            fact_records,
+            unstored_facts,
+            sets: ValueSets::default(),
             halt_message: halted,
             acquired: acquired.collect(),
             successful_inputs: worked,
@@ -114,27 +116,30 @@ impl SessionState {
     #[doc(hidden)]
     pub fn restore(&mut self, seen: &Self) {
         self.run = self.run.max(seen.run);
-        self.merge(seen);
+        self.merge_stored(seen);
     }
 
-    /// Merges the stored state of the same session. Where both have a fact, this one's value stays.
+    /// Merges the stored state of the same session. Its facts replace those that have not changed here since they were stored.
     #[doc(hidden)]
-    pub fn merge_stored(&mut self, recorded: &Self) {
-        let mut recorded = recorded.clone();
-        recorded.merge(self);
-        self.merge(&recorded);
+    pub fn merge_stored(&mut self, stored: &Self) {
+        self.rebase_facts(stored);
+        self.merge_growing(stored);
     }
 
-    /// Merges another state of the same session. Labels are only ever added and counts only ever grow, so nothing becomes more
-    /// permissive; where both have a fact, the other's value wins.
+    /// Merges the stored state of the same session into this one, which a history holds. The stored facts count.
     #[doc(hidden)]
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge_into_sealed(&mut self, stored: &Self) {
+        self.adopt_stored_facts(stored);
+        self.merge_growing(stored);
+    }
+
+    /// Merges what only ever grows: labels are only added and counts only increase, so nothing becomes more permissive.
+    fn merge_growing(&mut self, other: &Self) {
         let text = |name: &str| other.document.get(name);
         for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
         {
             self.add_label(label);
         }
-        self.merge_facts(other);
         if let (Some(Value::Object(known)), Some(Value::Object(calls))) =
             (self.document.get_mut("calls"), text("calls"))
         {
@@ -143,7 +148,6 @@ impl SessionState {
                 known.insert(tool.clone(), most.into());
             }
         }
-        other.unknown_parts.iter().for_each(|part| self.mark_unknown(part));
         self.merge_run(other);
         self.masks.merge(&other.masks);
         for (tool, inputs) in &other.successful_inputs {
@@ -180,6 +184,6 @@ struct StoredState {
     suspended: bool,
     run: u64,
     masks: BTreeMap<String, String>,
-    #[serde(default, rename = "factRecords")]
-    fact_records: FactRecords,
+    #[serde(default, rename = "unstoredFacts")]
+    unstored_facts: UnstoredFacts,
 }

@@ -105,7 +105,7 @@ mod tests {
         state.count_question("a");
         let before = state.clone();
         state.reset_question("a");
-        state.merge(&before);
+        state.merge_stored(&before);
         assert_eq!(state.count_question("a"), 0);
     }
 }

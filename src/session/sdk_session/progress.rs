@@ -92,7 +92,7 @@ impl SdkProgress {
     ) -> Outcome {
         let stored = match self.session.stored_state().await {
             Ok(Some(stored)) => {
-                self.change_state(|state| state.merge_stored(&stored));
+                self.change_state(|state| stored.merge_into(state));
                 Ok(())
             }
             Ok(None) => Ok(()),
