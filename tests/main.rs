@@ -9,6 +9,8 @@ mod arguments;
 #[cfg(test)]
 mod arithmetic;
 #[cfg(test)]
+mod attempted_facts;
+#[cfg(test)]
 mod around_journal;
 #[cfg(test)]
 mod around_scripts;

@@ -271,7 +271,7 @@ fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) 
         ("label", _) if undecided => "makes its labels unknown",
         ("label", _) => "labels the session",
         ("fact", _) if undecided => "makes its fact unknown",
-        ("fact", _) => "stores a fact from the result",
+        ("fact", _) => "stores a fact from the call",
         ("audit", _) => "records the call",
         ("budget", _) => "limits the run",
         _ => "acts on the run",

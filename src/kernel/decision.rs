@@ -108,7 +108,7 @@ impl<'c> Decision<'c> {
     }
 
     /// A refusal by no policy.
-    pub(super) fn refused(call: &'c ToolCall, effect: Effect, code: &str, message: &str) -> Self {
+    pub(crate) fn refused(call: &'c ToolCall, effect: Effect, code: &str, message: &str) -> Self {
         let reason = Reason { policy: None, code: code.to_owned(), message: message.to_owned() };
         Self { effect, reason: Some(reason), ..Self::new(call) }
     }

@@ -7,6 +7,7 @@
 mod approval_request;
 mod approval_requirements;
 mod argument_suggestions;
+mod attempted_facts;
 mod decision;
 mod decision_reason;
 mod events;

@@ -112,6 +112,11 @@ impl<'h> PhaseRecorder<'h> {
         notify(self.listener, &Event::PolicyEvaluated(evaluated));
     }
 
+    /// Leaves a policy to a later part of the phase, which reports it.
+    pub(super) fn leave(&self, reference: PolicyRef) {
+        self.reported.borrow_mut().push(reference);
+    }
+
     /// Whether this policy was reported.
     pub(super) fn has_reported(&self, reference: PolicyRef) -> bool {
         self.reported.borrow().contains(&reference)

@@ -47,6 +47,8 @@ impl Kernel<'_> {
         let decision = self.decide(call, &unknown);
         let view = CallView { input: decision.input(), ..subject.view(&unknown) };
         let depends = |policy: &&Policy| match &policy.kind {
+            // It is stored when the tool starts, and may read what others of the call have stored.
+            PolicyKind::Fact(_) => reads_session(policy),
             kind if kind.is_active_in(Phase::Settle) => reads_session(policy),
             PolicyKind::Around(_) => policy.matcher.eval(&view) != Truth::No,
             _ if is_rewritten => reads_session(policy),

@@ -57,6 +57,8 @@ impl Kernel<'_> {
         session: &mut SessionState,
         started: Instant,
     ) {
+        let call = decision.changed_call().unwrap_or_else(|| decision.call().clone());
+        WorkMeter::after_decision(decision.work).run_nested(|| self.store_attempted_facts(&call, session));
         let response = CallResponse { result, source: Source::Tool, dry: false };
         let _ = self.settle(decision, Ok(response).into(), session, started);
     }

@@ -48,6 +48,9 @@ pub(super) fn select<'a>(
             }
         }
     }
+    if runs && recorder.has_listener() {
+        subject.policies(|chain| &chain.start).for_each(|by| recorder.leave(by.reference));
+    }
     recorder.report_rest(subject, view, |_| MatchStatus::Skipped(SkipReason::NotRun));
     if let Some((policy, why)) = refusal {
         gate.refuse_undecided(policy, why);

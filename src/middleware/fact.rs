@@ -1,24 +1,26 @@
-//! `fact`: stores values from a completed call in the session, for the conditions of later calls.
+//! `fact`: stores values from a call in the session, for the conditions of later calls.
+
+mod extracted_fact;
+
+pub use extracted_fact::ExtractedFact;
 
 use std::sync::Arc;
 
 use super::{KindDefinition, PolicyKind};
-use crate::call::{CallView, ElementMemo, ElementScope, NodeRef, OnFull, SessionState, SetBound, fact_key};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, OUT_OF_RANGE};
-use crate::json::{Value, approximate_size};
-use crate::matcher::{ITEM, MAX_ELEMENTS, Truth, ValueSource};
+use crate::call::{OnFull, SetBound};
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY, OUT_OF_RANGE};
+use crate::matcher::{ITEM, ValueSource};
 use crate::path::Path;
 use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::source::YamlNode;
-use crate::work_limit::{self, WorkLimitError};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "fact",
-    doc: "Stores values from a call that ran in the session, under a name and optional keys. Later calls can test them: \
-          `session.facts.NAME`, or `session.facts.NAME[KEY]`.",
+    doc: "Stores values from a call in the session, under a name and optional keys, when the call has succeeded or when it starts. Later \
+          calls can test them: `session.facts.NAME`, or `session.facts.NAME[KEY]`.",
     shape: Shape::Record(&RECORD),
     polarity: Polarity::Forming,
-    reads_result: |_| true,
+    reads_result: |node| !is_attempted(node),
     needs_matcher: false,
     applies_to_run: false,
     read: |node, reader| Fact::read(node, reader).map(PolicyKind::Fact),
@@ -29,8 +31,6 @@ const MOST_VALUES: i64 = 100_000;
 const DEFAULT_VALUES: usize = 1_000;
 /// The greatest number of keys.
 const MOST_KEYS: usize = 8;
-/// How many bytes of a value are copied and digested for one unit of work.
-const BYTES_PER_UNIT: u64 = 4;
 
 const KEY: Shape = Shape::String("a JSONPath such as `$.input.order_id`, or an expression");
 
@@ -76,6 +76,17 @@ static RECORD: RecordShape = RecordShape {
             "What happens to a set that has more values. Default: `undecided`.",
         ),
         FieldShape::optional("forget", Shape::True, "Removes the fact, or its entry with this key."),
+        FieldShape::optional(
+            "when",
+            Shape::Word(&[
+                ("success", "when the tool has succeeded and its result is not withheld"),
+                (
+                    "attempted",
+                    "when the tool is about to run; the fact stays if the call then fails or times out, or if its result is withheld",
+                ),
+            ]),
+            "When the fact is stored or removed. Default: `success`.",
+        ),
     ],
 };
 
@@ -90,6 +101,17 @@ pub struct Fact {
     pub keys: Vec<ValueSource>,
     /// What the policy does.
     pub action: FactAction,
+    /// When it does so.
+    pub when: FactTime,
+}
+
+/// When a fact is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactTime {
+    /// When the tool has succeeded, and its result is not withheld.
+    Success,
+    /// When the tool is about to run, however the call ends.
+    Attempted,
 }
 
 /// What a `fact` policy does.
@@ -106,21 +128,6 @@ pub enum FactAction {
     },
     /// Removes the fact or an entry of it.
     Forget,
-}
-
-/// What a `fact` policy stores for a call.
-#[derive(Debug)]
-pub enum ExtractedFact {
-    /// Nothing: the key or the value is absent.
-    Absent,
-    /// The value for these keys.
-    Value(Vec<String>, Value),
-    /// The values to add to the set.
-    Collected(Vec<Value>),
-    /// The entry with these keys is removed.
-    Forgotten(Vec<String>),
-    /// A value on the path has the wrong type, so the fact is unknown.
-    Unknown,
 }
 
 impl Fact {
@@ -140,144 +147,47 @@ impl Fact {
             Some(source) => Some(source?),
             None => None,
         };
-        is_consistent.then_some(Self { name, for_each, keys, action })
+        let when = if is_attempted(node) { FactTime::Attempted } else { FactTime::Success };
+        is_consistent.then_some(Self { name, for_each, keys, action, when })
     }
 
     fn read_entry(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<(Vec<ValueSource>, FactAction)> {
         let keys = node.get("key").map(|node| read_keys(node, reader));
-        let action = if let Some(collect) = node.get("collect") {
-            let max = node.get("max").and_then(YamlNode::as_number).and_then(|max| max.as_u64());
-            let max = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(DEFAULT_VALUES);
-            let drops = node.get("on_full").and_then(YamlNode::as_str) == Some("drop_oldest");
-            let on_full = if drops { OnFull::DropOldest } else { OnFull::Undecided };
-            FactAction::Collect {
-                values: ValueSource::read(collect, reader)?,
-                bound: SetBound { max, on_full },
-            }
-        } else if node.get("forget").is_some() {
-            FactAction::Forget
-        } else {
-            FactAction::Set(match node.get("value") {
-                Some(node) => ValueSource::read(node, reader)?,
-                None => ValueSource::Path(Path::parse("$.output").ok()?),
-            })
-        };
+        let action =
+            if let Some(collect) = node.get("collect") {
+                let max = node.get("max").and_then(YamlNode::as_number).and_then(|max| max.as_u64());
+                let max = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(DEFAULT_VALUES);
+                let drops = node.get("on_full").and_then(YamlNode::as_str) == Some("drop_oldest");
+                let on_full = if drops { OnFull::DropOldest } else { OnFull::Undecided };
+                FactAction::Collect {
+                    values: ValueSource::read(collect, reader)?,
+                    bound: SetBound { max, on_full },
+                }
+            } else if node.get("forget").is_some() {
+                FactAction::Forget
+            } else {
+                FactAction::Set(match node.get("value") {
+                    Some(node) => ValueSource::read(node, reader)?,
+                    None if is_attempted(node) => {
+                        let message = "`when: attempted` needs `value`: there is no output yet";
+                        reader.report(Diagnostic::new(&MISSING_KEY, node.span, message).with_help(
+                            "add for example `value: input`, or `forget: true` to remove the fact",
+                        ));
+                        return None;
+                    }
+                    None => ValueSource::Path(Path::parse("$.output").ok()?),
+                })
+            };
         let keys = match keys {
             Some(keys) => keys?,
             None => Vec::new(),
         };
         Some((keys, action))
     }
-
-    /// Reads the entries of the fact from a completed call.
-    pub fn extract(&self, view: &CallView<'_>) -> Vec<ExtractedFact> {
-        let Some(source) = &self.for_each else { return vec![self.extract_entry(view)] };
-        source.with_elements(view, |elements| match elements {
-            Ok(elements) if elements.len() <= MAX_ELEMENTS => {
-                let memo = ElementMemo::default();
-                let entry = |element: &NodeRef<'_>| {
-                    let scope = ElementScope { element: *element, memo: &memo, outer: view.elements };
-                    self.extract_entry(&CallView { elements: Some(&scope), ..*view })
-                };
-                gather_collected(elements.iter().map(entry).collect())
-            }
-            _ => vec![ExtractedFact::Unknown],
-        })
-    }
-
-    fn extract_entry(&self, view: &CallView<'_>) -> ExtractedFact {
-        let mut keys = Vec::with_capacity(self.keys.len());
-        for key in &self.keys {
-            match key.with_values(view, read_key) {
-                Ok(key) => keys.push(key),
-                Err(missing) => return missing,
-            }
-        }
-        match &self.action {
-            FactAction::Forget => ExtractedFact::Forgotten(keys),
-            FactAction::Set(value) => value.with_values(view, |values| match values {
-                Err(_) => ExtractedFact::Unknown,
-                Ok(values) if !value.is_singular() => match copy_all(values) {
-                    Ok(values) => ExtractedFact::Value(keys, values.into()),
-                    Err(WorkLimitError) => ExtractedFact::Unknown,
-                },
-                Ok([]) => ExtractedFact::Absent,
-                Ok([value, ..]) => match copy(*value) {
-                    Ok(value) => ExtractedFact::Value(keys, value),
-                    Err(WorkLimitError) => ExtractedFact::Unknown,
-                },
-            }),
-            FactAction::Collect { values: source, .. } => source.with_values(view, |values| match values {
-                Err(_) => ExtractedFact::Unknown,
-                Ok([]) => ExtractedFact::Absent,
-                Ok([NodeRef::Json(Value::Array(items))]) if source.is_singular() => {
-                    let items: Vec<NodeRef<'_>> = items.iter().map(NodeRef::Json).collect();
-                    copy_all(&items).map_or(ExtractedFact::Unknown, ExtractedFact::Collected)
-                }
-                Ok(values) => copy_all(values).map_or(ExtractedFact::Unknown, ExtractedFact::Collected),
-            }),
-        }
-    }
-
-    /// Stores what was read in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
-    pub fn store(&self, found: ExtractedFact, session: &mut SessionState) {
-        match found {
-            ExtractedFact::Absent => {}
-            ExtractedFact::Value(keys, value) => session.set_fact_entry(&self.name, &keys, value),
-            ExtractedFact::Collected(values) => {
-                let FactAction::Collect { bound, .. } = self.action else { return };
-                let unread = session.unread_set(&self.name).map_or(0, approximate_size);
-                match work_limit::spend_for(unread, BYTES_PER_UNIT) {
-                    Ok(()) => session.collect_fact(&self.name, &values, bound),
-                    Err(WorkLimitError) => self.mark_unknown(session),
-                }
-            }
-            ExtractedFact::Forgotten(keys) => session.forget_fact(&self.name, &keys),
-            ExtractedFact::Unknown => self.mark_unknown(session),
-        }
-    }
-
-    /// Marks the fact as unknown.
-    pub fn mark_unknown(&self, session: &mut SessionState) {
-        session.mark_unknown(&format!("facts.{}", self.name));
-    }
 }
 
-/// A copy of a value, for which units are spent: also for the digest that a set needs of it.
-fn copy(node: NodeRef<'_>) -> Result<Value, WorkLimitError> {
-    let bytes = node.as_json().map_or_else(|| node.as_str().map_or(0, str::len), approximate_size);
-    work_limit::spend_for(bytes, BYTES_PER_UNIT)?;
-    Ok(node.to_json())
-}
-
-fn copy_all(nodes: &[NodeRef<'_>]) -> Result<Vec<Value>, WorkLimitError> {
-    nodes.iter().map(|node| copy(*node)).collect()
-}
-
-/// Joins all values for a set, which are added at once.
-fn gather_collected(found: Vec<ExtractedFact>) -> Vec<ExtractedFact> {
-    let (mut gathered, mut values) = (Vec::new(), Vec::new());
-    for entry in found {
-        match entry {
-            ExtractedFact::Collected(more) => values.extend(more),
-            other => gathered.push(other),
-        }
-    }
-    if !values.is_empty() {
-        gathered.push(ExtractedFact::Collected(values));
-    }
-    gathered
-}
-
-impl ExtractedFact {
-    /// Everything that is stored, as JSON.
-    pub fn stored_values(&self) -> Option<Value> {
-        match self {
-            Self::Value(keys, value) => Some(crate::json::json!([keys, value])),
-            Self::Collected(values) => Some(values.iter().cloned().collect()),
-            Self::Absent | Self::Forgotten(_) | Self::Unknown => None,
-        }
-    }
+fn is_attempted(node: &YamlNode) -> bool {
+    node.get("when").and_then(YamlNode::as_str) == Some("attempted")
 }
 
 /// Reports keys that exclude each other.
@@ -340,15 +250,4 @@ fn read_keys(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Vec<Value
         }
     }
     keys.into_iter().collect()
-}
-
-/// Returns the key, or what is known of the fact without one.
-fn read_key(values: Result<&[NodeRef<'_>], Truth>) -> Result<String, ExtractedFact> {
-    match values {
-        Ok([]) => Err(ExtractedFact::Absent),
-        Ok([NodeRef::Text(key), ..]) => Ok((*key).to_owned()),
-        Ok([NodeRef::Time(_), ..]) => Err(ExtractedFact::Unknown),
-        Ok([NodeRef::Json(key), ..]) => fact_key(key).ok_or(ExtractedFact::Unknown),
-        Err(_) => Err(ExtractedFact::Unknown),
-    }
 }

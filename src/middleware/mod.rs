@@ -41,7 +41,7 @@ pub use cache::Cache;
 pub use cache_scope::CacheScope;
 pub use deny::Deny;
 pub use error_patterns::ErrorPatterns;
-pub use fact::{ExtractedFact, Fact};
+pub use fact::{ExtractedFact, Fact, FactTime};
 pub use halt::Halt;
 pub use label::Label;
 pub use limit::{CallCost, CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
@@ -208,9 +208,14 @@ impl PolicyKind {
             | Self::Approval(_)
             | Self::Respond(_) => phase == Phase::Gate,
             Self::Cache(_) | Self::Around(_) | Self::Retry(_) | Self::Timeout(_) => phase == Phase::Execute,
-            Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Fact(_) | Self::Audit(_) => {
-                phase == Phase::Settle
+            Self::Fact(fact) => {
+                phase
+                    == match fact.when {
+                        FactTime::Success => Phase::Settle,
+                        FactTime::Attempted => Phase::Execute,
+                    }
             }
+            Self::Recover(_) | Self::Redact(_) | Self::Label(_) | Self::Audit(_) => phase == Phase::Settle,
             // These apply to the run.
             Self::Model(_) | Self::Stream(_) | Self::Budget(_) => false,
         }
@@ -230,7 +235,7 @@ impl PolicyKind {
     }
 
     /// Its position among the policies of the same priority that wrap the execution, outermost first. Every kind that is active in
-    /// [`Phase::Execute`] has one.
+    /// [`Phase::Execute`] has one, except facts, which are stored when the tool starts.
     pub fn wrapper_order(&self) -> u8 {
         match self {
             Self::Cache(_) => 0,

@@ -274,6 +274,7 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
     let (kind_node, entry) = find_kind(node, reader)?;
     reader.polarity = entry.polarity;
     reader.after_tool = (entry.reads_result)(&kind_node.value);
+    reader.at_start = entry.name == "fact" && !reader.after_tool;
     reader.of_run = entry.applies_to_run;
     let matcher = node.get("match").map(|node| match entry.applies_to_run {
         true => Matcher::read_for_run(node, entry.name, reader),

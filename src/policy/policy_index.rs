@@ -209,7 +209,10 @@ impl CompiledPolicies {
                 template_arguments.merge(&policy.template_arguments);
             }
         }
-        let mut execute = in_phase(Phase::Execute);
+        let is_fact =
+            |index: &u32| matches!(self.policy(*index).map(|policy| &policy.kind), Some(PolicyKind::Fact(_)));
+        let (start, mut execute): (Vec<u32>, Vec<u32>) =
+            in_phase(Phase::Execute).into_iter().partition(is_fact);
         execute.sort_by_key(|index| {
             self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.wrapper_order(), *index))
         });
@@ -217,6 +220,7 @@ impl CompiledPolicies {
             normalise: in_phase(Phase::Normalise).into(),
             gate: GateIndex::build(in_phase(Phase::Gate), &self.policies),
             execute: execute.into(),
+            start: start.into(),
             settle: in_phase(Phase::Settle).into(),
             invalidates: self.invalidated_caches(tool).into(),
             context_reads: self.context_reads(&indices),

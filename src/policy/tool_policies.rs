@@ -30,6 +30,8 @@ pub struct ToolPolicies {
     pub gate: GateIndex,
     /// The policies that wrap the execution, outermost first.
     pub execute: Box<[u32]>,
+    /// The facts that are stored when the tool starts.
+    pub start: Box<[u32]>,
     /// The policies of the settle phase.
     pub settle: Box<[u32]>,
     /// The caches that a call of the tool invalidates.

@@ -48,6 +48,8 @@ pub struct PolicyReader<'a> {
     sources: &'a mut SourceMap,
     /// How the policy treats an undecided condition.
     pub polarity: Polarity,
+    /// Whether the policy is a fact that is stored when the tool starts.
+    pub at_start: bool,
     /// Whether the policy acts after the tool, when `$.output` and `$.error` exist.
     pub after_tool: bool,
     /// Whether the policy is about a run and not its calls: only `$.context` and `$.session` exist.
@@ -85,6 +87,7 @@ impl<'a> PolicyReader<'a> {
             diagnostics,
             sources,
             polarity: Polarity::Restricting,
+            at_start: false,
             after_tool: false,
             of_run: false,
             absent_matches: false,
@@ -388,6 +391,10 @@ impl<'a> PolicyReader<'a> {
                     format!("`{name}` reads `$.{root}`, a member of a call, but this policy is about a run"),
                     "use only named values that read `$.context` and `$.session` here",
                 ),
+                false if self.at_start => (
+                    format!("`{name}` reads `$.{root}`, which does not exist yet with `when: attempted`"),
+                    "remove `when: attempted`, or use only what is known before the tool runs",
+                ),
                 false => (
                     format!("`{name}` reads `$.{root}`, which does not exist yet where this policy acts"),
                     "only policies that act after the tool can use it: recover, transform.output, redact, label, fact, audit",
@@ -397,6 +404,11 @@ impl<'a> PolicyReader<'a> {
             (
                 format!("`$.{}` is a member of a call, but this policy is about a run", root.name()),
                 "use only `$.context` and `$.session` here",
+            )
+        } else if self.at_start {
+            (
+                format!("`$.{}` does not exist yet with `when: attempted`", root.name()),
+                "remove `when: attempted`, or read only what is known before the tool runs, such as `$.input`",
             )
         } else {
             (

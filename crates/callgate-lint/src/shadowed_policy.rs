@@ -54,6 +54,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 fn can_be_overridden(written: &PolicySource<'_>) -> bool {
     match &written.policy.kind {
         PolicyKind::RateLimit(limit) => limit.counted == CountedCalls::Executions,
+        PolicyKind::Fact(_) => false,
         kind => kind.is_active_in(Phase::Gate) || kind.is_active_in(Phase::Execute),
     }
 }

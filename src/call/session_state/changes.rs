@@ -29,6 +29,13 @@ pub(super) enum SessionChange {
     Suspended,
 }
 
+impl SessionChanges {
+    /// Whether nothing has changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl SessionState {
     /// Records every change from now on.
     pub(crate) fn record_changes(&mut self) {

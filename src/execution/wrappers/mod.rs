@@ -11,11 +11,12 @@ mod timeout;
 
 use std::borrow::Cow;
 
+use std::collections::BTreeSet;
 use super::admission::AcquiredLimits;
 use super::{CallAttempt, CallContext};
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
-use crate::host::{BoxFuture, ToolError, ToolExecutor, catch_panic, with_deadline};
-use crate::json::Value;
+use crate::host::{Account, BoxFuture, ToolError, ToolExecutor, catch_panic, with_deadline};
+use crate::json::{self, Digest, Value};
 use crate::kernel::{
     Broken, CallResponse, Decision, Effect, Execution, HeldResources, PolicyHandle, Records,
     StoppedExecution, Trace, Wrapper,
@@ -87,6 +88,8 @@ pub(super) struct WrapperChain<'n, E> {
     input: Option<Value>,
     records: Records,
 }
+    /// The arguments with which facts were stored, because the tool was about to run.
+    attempted: BTreeSet<Digest>,
 
 impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     pub(super) fn new(
@@ -109,6 +112,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             input: None,
             records: Records::default(),
         }
+            attempted: BTreeSet::new(),
     }
 
     /// Executes a call that may run. Errors: it was stopped before its tool was called.
@@ -119,7 +123,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         let hooks = self.context.hooks.all;
         let only_asks = self.attempt.only_asks.is_some();
         let result = if wrappers.is_empty() && hooks.is_empty() && !only_asks {
-            self.call_tool(&call).await.map_err(Interruption::from)
+            self.call_tool(&call).await
         } else {
             // The host's clock may panic in here.
             let result = catch_panic(self.hooked(&call, hooks, wrappers)).await;
@@ -166,7 +170,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         let Some((wrapper, inner)) = wrappers.split_first() else {
             return Box::pin(async move {
                 match &self.attempt.only_asks {
-                    None => Ok(self.call_tool(call).await?),
+                    None => self.call_tool(call).await,
                     Some(why) => Err(self.not_asked(call, why).into()),
                 }
             });
@@ -204,7 +208,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     }
 
     /// Calls the tool once.
-    async fn call_tool(&mut self, call: &ToolCall) -> Result<CallResponse, Broken> {
+    async fn call_tool(&mut self, call: &ToolCall) -> WrapResult {
         let run = self.context.hooks.run;
         let aborted = |message: String, kind: OutcomeKind| {
             let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
@@ -212,9 +216,10 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         };
         if let Some(why) = run.abort_reason() {
             let message = format!("the run was ended before `{}` was called ({why})", call.tool);
-            return Err(aborted(message, OutcomeKind::Aborted));
+            return Err(aborted(message, OutcomeKind::Aborted).into());
         }
         if !self.is_counted {
+        self.store_attempted_facts(call).await?;
             // Before it runs: a call that is given up half-way has run all the same.
             self.state.count_call(&call.tool);
             self.is_counted = true;
@@ -235,7 +240,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
                 format!("the run was ended while `{}` ran ({why}); it may have taken effect", call.tool);
             let is_claimed = self.attempt.needs_claim();
             let kind = if is_claimed { OutcomeKind::Indeterminate } else { OutcomeKind::Aborted };
-            return Err(aborted(message, kind));
+            return Err(aborted(message, kind).into());
         };
         self.is_outstanding = false;
         Ok(match answer {
@@ -255,6 +260,33 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         decision.refuse(Effect::Deny, Reason { policy: None, code, message: why.to_owned() }, None);
         self.refused(decision)
     }
+    /// Stores the facts of a call whose tool is about to run, once for each arguments: also in the session's store, so that they outlast a
+    /// process that ends while the tool runs. A call whose start cannot be stored does not start.
+    async fn store_attempted_facts(&mut self, call: &ToolCall) -> Result<(), Interruption> {
+        let CallContext { kernel, services, session, hooks, .. } = self.context;
+        if !kernel.has_attempted_facts(call) || !self.attempted.insert(json::digest(&call.input)) {
+            return Ok(());
+        }
+        let mut started = self.state.clone();
+        // Only what starts here: what the session has changed before is stored at its own time.
+        started.mark_all_stored();
+        started.record_changes();
+        self.trace.append(kernel.store_attempted_facts(call, &mut started));
+        let changes = started.take_changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.state.apply_changes(&changes);
+        let mut started = started.without_occurrences();
+        let account = Account::from_context(&hooks.run.context);
+        let stored = services.store_session(session.conversation, account, &mut started).await;
+        stored.map_err(|error| {
+            let message = format!("the facts that this call stores when it starts can't be stored: {error}");
+            let decision = Decision::refused(call, Effect::Deny, error.code(), &message);
+            self.refused(decision).into()
+        })
+    }
+
 
     /// Callgate itself failed around the tool.
     fn panicked(&self) -> Broken {

@@ -8,13 +8,14 @@ use crate::call::{
 use crate::host::ToolError;
 use crate::json::{Map, Value};
 use crate::kernel::argument_suggestions::suggestion;
+use crate::kernel::attempted_facts;
 use crate::kernel::events::{Change, ErrorMatched, Event, MatchStatus, SkipReason, notify};
 use crate::kernel::phase_recorder::Evaluation;
 use crate::kernel::policy_reference::{PolicyHandle, PolicyRef};
 use crate::kernel::redacted_call::{RedactedCall, RedactedParts, Redaction, WITHHELD};
 use crate::matcher::Truth;
 use crate::middleware::{
-    Application, Audit, ExtractedFact, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
+    Application, Audit, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
 };
 use crate::path::Path;
 use crate::policy::{Mode, Policy};
@@ -213,21 +214,8 @@ impl OutcomeBuilder<'_> {
             return;
         }
         let view = self.view(input, session);
-        let found = fact.extract(&view);
-        let stored: Value = found.iter().filter_map(ExtractedFact::stored_values).collect();
-        let masks = {
-            let redacted = RedactedCall::new(&self.subject, view);
-            let mut masks = redacted.masks().matching(&stored);
-            if !redacted.masks().is_empty() {
-                let shown = fact.extract(&redacted.view(view));
-                let shown: Value = shown.iter().filter_map(ExtractedFact::stored_values).collect();
-                masks.merge(&redacted.masks().derived(&stored, Some(&shown)));
-            }
-            masks
-        };
-        for entry in found {
-            fact.store(entry, session);
-        }
+        let (found, masks) = attempted_facts::read(&self.subject, fact, view);
+        found.into_iter().for_each(|entry| fact.store(entry, session));
         session.add_masks(&masks);
     }
 

@@ -70,7 +70,7 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
     ),
     ("transform", &[("input", RemoveItem), ("output", RemoveItem)]),
     ("label", &[("add", RemoveItem)]),
-    ("fact", &[("key", RemoveKey)]),
+    ("fact", &[("key", RemoveKey), ("when", ReplaceKeyword(&["success", "attempted"]))]),
     ("around", &[("script", ReplaceOperators)]),
 ];
 

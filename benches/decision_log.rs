@@ -1,0 +1,85 @@
+//! What a decision log costs a call: whole calls over a tool that does nothing, without and with a log, on one thread and on two.
+
+#![expect(clippy::expect_used, reason = "a benchmark is run manually on its own data and must stop if that data is wrong")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use callgate::json::{Value, json};
+use callgate::{Engine, Keys, ToolCall, ToolError, ToolExecutor, ToolResponse, load_text};
+use callgate_log::{Content, EventFormat, FileLog, FileLogOptions, Rotation};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+struct NoOp;
+
+impl ToolExecutor for NoOp {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
+        Ok(Value::Null.into())
+    }
+}
+
+const RULES: &str = "policies:\n  - { id: small, match: { tool: pay, where: [ { path: $.input.amount, gt: 1000 } ] }, deny: {} }\n  \
+    - { id: watch, match: pay, mode: shadow, deny: {} }";
+
+fn call() -> ToolCall {
+    ToolCall::new("c1", "pay", json!({ "amount": 25, "to": "ann@example.org", "note": "rent ".repeat(40) }))
+        .with_context(json!({ "principal": "ann" }))
+}
+
+fn engine(log: Option<&FileLog>) -> Engine {
+    let builder = Engine::builder(load_text(RULES).expect("valid rules"));
+    match log {
+        Some(log) => builder.observer(log.clone()).build(),
+        None => builder.build(),
+    }
+}
+
+/// Runs so many calls on a thread of its own.
+fn run_calls(engine: &Engine, calls: u64) -> Duration {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let call = call();
+    let started = Instant::now();
+    for _ in 0..calls {
+        // A session keeps the names of its calls.
+        black_box(runtime.block_on(engine.session().execute(call.clone(), &NoOp)));
+    }
+    started.elapsed()
+}
+
+fn on_two_threads(engine: &Engine, calls: u64) -> Duration {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| run_calls(engine, calls.div_ceil(2)));
+        }
+    });
+    started.elapsed()
+}
+
+fn decision_log(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let open = |name: &str, content: Content| {
+        let format = EventFormat::new(content, Keys::random().expect("a key"));
+        let rotation = Rotation { max_bytes: 64 << 20, keep: Some(1) };
+        let options = FileLogOptions { rotation, ..FileLogOptions::default() };
+        FileLog::open(&folder.path().join(name), format, options).expect("a log")
+    };
+    let digests = open("digests.jsonl", Content::Digests);
+    let redacted = open("redacted.jsonl", Content::Redacted);
+    let mut group = criterion.benchmark_group("whole call");
+    for (name, log) in [("no log", None), ("digests", Some(&digests)), ("redacted", Some(&redacted))] {
+        let engine = engine(log);
+        group.bench_function(format!("{name}, 1 thread"), |bencher| {
+            bencher.iter_custom(|calls| run_calls(&engine, calls));
+        });
+        group.bench_function(format!("{name}, 2 threads"), |bencher| {
+            bencher.iter_custom(|calls| on_two_threads(&engine, calls));
+        });
+    }
+    group.finish();
+    digests.close();
+    redacted.close();
+}
+
+criterion_group!(benches, decision_log);
+criterion_main!(benches);
