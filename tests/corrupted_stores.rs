@@ -2,7 +2,7 @@
 
 use callgate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -24,6 +24,10 @@ pub trait Alteration: Send + Sync {
         _: &'a MemoryStore,
         _: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        good
+    }
+    /// Correcting limits.
+    fn correct<'a>(&'a self, good: StoreFuture<'a, ()>) -> StoreFuture<'a, ()> {
         good
     }
     /// Reading a record.
@@ -77,6 +81,10 @@ impl<A: Alteration> LimitStore for Altered<A> {
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.by.take(self.by.answer(self.inner.acquire(now, takes)), &self.inner, takes)
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.by.correct(self.by.answer(self.inner.correct(now, corrections)))
     }
 
     fn release(&self, key: &str) {

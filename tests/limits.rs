@@ -1,6 +1,7 @@
 //! `rate_limit` and `concurrency`: what is counted, for whom, and the outcome of a call that exceeds a limit.
 
 mod concurrency;
+mod real_costs;
 mod stores;
 
 use std::time::Duration;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use callgate::host::{
     BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StateStore, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StateStore,
+    StoreFuture,
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
@@ -346,6 +347,10 @@ impl LimitStore for OwnStorage {
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.0.acquire(now, takes)
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.0.correct(now, corrections)
     }
 
     fn release(&self, key: &str) {

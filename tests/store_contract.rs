@@ -17,7 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callgate::host::{Account, Allowance, Amount, LimitAcquisition, LimitRefusal, StateStore, SystemClock};
+use callgate::host::{
+    Account, Allowance, Amount, LimitAcquisition, LimitCorrection, LimitRefusal, RealCost, StateStore,
+    SystemClock,
+};
 use callgate::seal::Keys;
 use callgate::state::{Capacity, MemoryStore, SealedStore};
 use callgate_sqlite::SqliteStore;
@@ -43,6 +46,10 @@ macro_rules! test_contract {
                 changed_limits_keep_the_usage
                 changed_algorithm_resets_the_usage
                 keys_are_independent
+                overshoot_is_debt_until_it_has_flowed_back
+                refunds_give_back_what_still_counts
+                unknown_cost_takes_all_that_is_left
+                corrections_survive_the_removal_of_the_limit
             ]
             limit_model: [admits_the_same_as_the_model rejected_batches_acquire_nothing]
             clocks: [
@@ -149,6 +156,18 @@ fn take(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
 
 fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) -> Vec<LimitRefusal> {
     run(store.acquire(at(now), takes)).unwrap()
+}
+
+/// Corrects the cost of what was acquired at that time.
+fn correct(
+    store: &dyn StateStore,
+    now: Duration,
+    acquired_at: Duration,
+    one: LimitAcquisition,
+    cost: RealCost,
+) {
+    let correction = LimitCorrection { acquisition: one, acquired_at: at(acquired_at), cost };
+    run(store.correct(at(now), &[correction])).unwrap();
 }
 
 /// Acquires one amount. Returns `Ok`, or the wait until it is available.

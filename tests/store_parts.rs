@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use callgate::host::{
     BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, LimitAcquisition,
-    LimitRefusal, LimitStore, RecordStore, StateStore, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, RecordStore, StateStore, StoreFuture,
 };
 use callgate::json::json;
 use callgate::state::{MemoryStore, SealedStore, seal_store};
@@ -29,6 +29,10 @@ impl LimitStore for LimitService {
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.keys.lock().unwrap().extend(takes.iter().map(|take| take.key.clone()));
         self.limits.acquire(now, takes)
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.limits.correct(now, corrections)
     }
 
     fn release(&self, key: &str) {

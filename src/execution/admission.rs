@@ -17,7 +17,8 @@ use crate::host::{
     with_deadline,
 };
 use crate::kernel::{
-    Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, evaluate_effect, is_used_up, notify,
+    Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, PolicyRef, evaluate_effect,
+    is_used_up, notify,
 };
 use crate::middleware::{CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
 use crate::policy::{Mode, Policy};
@@ -28,6 +29,17 @@ pub(super) struct AcquiredLimits {
     /// A call that is decided again does not acquire these twice.
     pending: Vec<LimitRequest>,
     slots: Vec<Slot>,
+    /// Costs that the result of the call corrects.
+    estimates: Vec<Estimate>,
+}
+
+/// An acquired cost that the result of the call corrects.
+pub(super) struct Estimate {
+    pub(super) policy: PolicyRef,
+    /// The acquisition from the store. `None` if the limit counts in the session.
+    pub(super) acquisition: Option<LimitAcquisition>,
+    pub(super) acquired_at: Timestamp,
+    pub(super) charge: LimitCharge,
 }
 
 impl AcquiredLimits {
@@ -35,9 +47,14 @@ impl AcquiredLimits {
         &self.pending
     }
 
+    /// The costs that a result corrects; each is corrected once.
+    pub(super) fn take_estimates(&mut self) -> Vec<Estimate> {
+        std::mem::take(&mut self.estimates)
+    }
+
     /// The tool ran: a further run of it acquires limits again. Slots are for the call as a whole.
     pub(super) fn use_up(&mut self) {
-        let Self { pending, slots } = self;
+        let Self { pending, slots, .. } = self;
         pending.retain(|acquired| slots.iter().any(|slot| slot.key == acquired.measure.key));
     }
 }
@@ -253,9 +270,13 @@ impl Admission<'_> {
                 indices.push(index);
             }
         }
+        let now = self.services.clock.now();
+        if claims.iter().any(|claim| claim.limit.cost_after.is_some()) {
+            self.services.store_corrections().await.map_err(Problem::Store)?;
+        }
         if !takes.is_empty() {
-            let EngineServices { clock, store, .. } = self.services;
-            let answer = self.services.ask(|| store.acquire(clock.now(), &takes)).await;
+            let EngineServices { store, .. } = self.services;
+            let answer = self.services.ask(|| store.acquire(now, &takes)).await;
             let refusals = answer.map_err(Problem::Store)?;
             if !refusals.is_empty() {
                 let claim_index = |index: usize| indices.get(index).copied().unwrap_or_default();
@@ -264,11 +285,11 @@ impl Admission<'_> {
                 return Err(Problem::UsedUp(used_up.collect()));
             }
         }
-        self.hold(claims);
+        self.hold(claims, now);
         Ok(())
     }
 
-    fn hold(&mut self, claims: &[LimitClaim<'_>]) {
+    fn hold(&mut self, claims: &[LimitClaim<'_>], now: Timestamp) {
         for claim in claims {
             let measure = &claim.pending.measure;
             if let LimitRule::Run(_) = claim.limit.rule {
@@ -276,6 +297,14 @@ impl Admission<'_> {
             }
             if let (true, Some(take)) = (claim.is_slot(), claim.take()) {
                 self.taken.slots.push(Slot { store: Arc::clone(&self.services.store), key: take.key });
+            }
+            if claim.limit.cost_after.is_some() {
+                self.taken.estimates.push(Estimate {
+                    policy: claim.pending.policy,
+                    acquisition: claim.take(),
+                    acquired_at: now,
+                    charge: measure.clone(),
+                });
             }
             self.taken.pending.push(claim.pending.clone());
         }
@@ -293,7 +322,7 @@ impl Admission<'_> {
             for claim in claims {
                 // Limits of the session need no store.
                 if let LimitRule::Run(_) = claim.limit.rule {
-                    self.hold(std::slice::from_ref(claim));
+                    self.hold(std::slice::from_ref(claim), self.services.clock.now());
                 }
             }
             return;

@@ -8,7 +8,7 @@ use super::observers::Observers;
 use crate::call::Amount;
 use crate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, EngineEventKind,
-    LimitAcquisition, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StateStore,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StateStore,
     StoreFuture, with_store_timeout,
 };
 
@@ -45,6 +45,10 @@ impl LimitStore for ObservedStore {
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.observe(move || self.inner.acquire(now, takes))
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.observe(move || self.inner.correct(now, corrections))
     }
 
     fn available<'a>(

@@ -6,7 +6,9 @@ use super::observed_store::ObservedStore;
 use super::observers::Observers;
 use super::wrappers::single_flight::SingleFlight;
 use crate::approval::Ledger;
-use crate::host::{Account, Clock, Observer, StateStore, StoreError, StoreFuture, with_store_timeout};
+use crate::host::{
+    Account, Clock, LimitCorrection, Observer, StateStore, StoreError, StoreFuture, with_store_timeout,
+};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 use crate::state::seal_store;
@@ -26,8 +28,15 @@ pub(crate) struct EngineServices {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) observers: Observers,
     pub(super) single_flight: SingleFlight,
+    /// Costs that the store does not have yet.
+    pub(super) debts: CostDebts,
     random: Mutex<fastrand::Rng>,
 }
+
+/// Costs beyond their estimates that the store may not have yet. Until it has them, nothing else is acquired of limits with `cost_after`:
+/// the store would admit too much.
+#[derive(Default)]
+pub(crate) struct CostDebts(tokio::sync::Mutex<Vec<LimitCorrection>>);
 
 /// What a host gives an engine for its calls.
 pub(crate) struct HostServices {
@@ -58,6 +67,7 @@ impl EngineServices {
             clock,
             observers,
             single_flight: SingleFlight::default(),
+            debts: CostDebts::default(),
             random: Mutex::new(random),
         }
     }
@@ -73,6 +83,29 @@ impl EngineServices {
         operation: impl FnOnce() -> StoreFuture<'q, T>,
     ) -> Result<T, StoreError> {
         with_store_timeout(&*self.clock, operation).await
+    }
+
+    /// Stores the corrections that the store does not have yet, if there are any.
+    pub(super) async fn store_corrections(&self) -> Result<(), StoreError> {
+        self.correct_limits(Vec::new()).await
+    }
+
+    /// Stores corrections. What only gives back is not tried again: it might be given back twice.
+    pub(super) async fn correct_limits(
+        &self,
+        mut corrections: Vec<LimitCorrection>,
+    ) -> Result<(), StoreError> {
+        let mut missing = self.debts.0.lock().await;
+        let debts = corrections.iter().filter(|correction| !correction.is_refund()).cloned();
+        let known = missing.len();
+        missing.extend(debts);
+        corrections.extend(missing.iter().take(known).cloned());
+        if corrections.is_empty() {
+            return Ok(());
+        }
+        self.ask(|| self.store.correct(self.clock.now(), &corrections)).await?;
+        missing.clear();
+        Ok(())
     }
 
     /// A random number from 0 to 1.

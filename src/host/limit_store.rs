@@ -75,6 +75,33 @@ pub struct LimitRefusal {
     pub retry_after: Option<Duration>,
 }
 
+/// What a call really cost, of a limit of which it has acquired an estimate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitCorrection {
+    /// What was acquired. Its cost is the estimate, which is greater than zero.
+    pub acquisition: LimitAcquisition,
+    /// The time that was passed to [`LimitStore::acquire`].
+    pub acquired_at: Timestamp,
+    /// The real cost.
+    pub cost: RealCost,
+}
+
+/// The real cost of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RealCost {
+    /// It is known.
+    Known(Amount),
+    /// It cannot be read: the call counts as having used all that is left.
+    Unknown,
+}
+
+impl LimitCorrection {
+    /// Whether it only gives back a part of the estimate. Leaving it out is the stricter choice.
+    pub fn is_refund(&self) -> bool {
+        matches!(self.cost, RealCost::Known(cost) if cost <= self.acquisition.cost)
+    }
+}
+
 /// Stores what was acquired of each limit. Limits are exact, whatever the concurrency.
 ///
 /// The times that callers pass in may step back. Then what was acquired stays acquired, and is available again no later
@@ -93,6 +120,14 @@ pub trait LimitStore: Send + Sync {
         now: Timestamp,
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>>;
+
+    /// Corrects estimates. More than the estimate is acquired at `now` whatever is left: an overshoot is debt, and nothing is admitted
+    /// until it has flowed back. Less is given back as far as it still counts: what has flowed back since it was acquired, or belongs to
+    /// another period, is not given back again.
+    ///
+    /// # Errors
+    /// If it is unknown whether the corrections are stored.
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()>;
 
     /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
     /// displays only: no decision depends on it, and a store without this information returns `None`.

@@ -20,7 +20,7 @@ pub use engine_event::{
     CacheHit, CallDecided, CallIdentity, EngineEvent, EngineEventKind, HookFailure, LimitRefused, RulesEvent,
     RunIdentity, ToolCallSpan, ToolCallStart,
 };
-pub use limit_store::{Allowance, LimitAcquisition, LimitRefusal, LimitStore};
+pub use limit_store::{Allowance, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost};
 pub use observer::{Observer, ObserverError};
 pub use panic_guard::{catch_panic, with_deadline};
 pub use record_store::{

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
-use super::limit_store::{LimitAcquisition, LimitRefusal, LimitStore};
+use super::limit_store::{LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore};
 use super::record_store::{ConditionalWrite, Record, RecordKey, RecordPage, RecordStore};
 use super::store_operation::StoreFuture;
 use super::{Account, BoxFuture};
@@ -67,6 +67,10 @@ impl LimitStore for CombinedStore {
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.limits.acquire(now, takes)
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.limits.correct(now, corrections)
     }
 
     fn available<'a>(

@@ -53,9 +53,9 @@ use crate::call::{
     CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, RoundDocument,
     RoundPosition, SessionState, Task, ToolCall, reason_code,
 };
-use crate::host::Clock;
+use crate::host::{Clock, RealCost};
 use crate::json::Value;
-use crate::middleware::PolicyKind;
+use crate::middleware::{Limit, PolicyKind};
 use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
 use crate::time::Moment;
@@ -205,6 +205,30 @@ impl<'k> Kernel<'k> {
         let mut reason = reason.unwrap_or_else(Self::failure_reason);
         reason.message = redacted.text(&reason.message);
         reason
+    }
+
+    /// The real cost of a call that has this output, for a limit with `cost_after`. After a panic in here it is unknown.
+    pub(crate) fn real_cost(
+        &self,
+        limit: &Limit,
+        call: &ToolCall,
+        output: &Value,
+        session: &SessionState,
+    ) -> RealCost {
+        let read = || {
+            let subject = self.subject(call);
+            let format = subject.result_format();
+            let result =
+                format.map_or_else(ToolResult::Unreadable, |format| ToolResult::from_output(output, format));
+            let lets = LetMemo::default();
+            limit.real_cost(&CallView {
+                output: Some(output),
+                result: result.view(output),
+                lets: Some(&lets),
+                ..subject.view(session)
+            })
+        };
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or(RealCost::Unknown)
     }
 
     /// The final arguments of a call, redacted.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::key_values::KeyValues;
 use crate::call::{CallView, NodeRef as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
-use crate::host::{Allowance, Amount};
+use crate::host::{Allowance, Amount, RealCost};
 use crate::json::{self, Value};
 use crate::matcher::{Truth, ValueSource};
 use crate::rules_schema::{CONSTANT, FieldShape, PolicyReader, Shape};
@@ -91,8 +91,10 @@ pub enum CallCost {
 pub struct Limit {
     /// Where and how the limit counts.
     pub rule: LimitRule,
-    /// The cost of a call.
+    /// The cost of a call; an estimate, if there is a `cost_after`.
     pub cost: CallCost,
+    /// Reads the real cost from the result.
+    pub cost_after: Option<ValueSource>,
     /// The calls that are counted.
     pub counted: CountedCalls,
     /// What happens to a call that exceeds the limit.
@@ -179,6 +181,7 @@ impl CommonLimitSettings {
         Limit {
             rule,
             cost,
+            cost_after: None,
             counted,
             on_exceed,
             message,
@@ -220,7 +223,24 @@ impl Limit {
                     format!("there is no non-negative number at `{text}`, the `cost` of the call")
                 })?,
         };
+        // Nothing is admitted on top of debt, also a call whose estimate is zero.
+        let cost = if self.cost_after.is_some() { cost.max(Amount::from_millionths(1)) } else { cost };
         Ok(LimitCharge { key: json::digest(&Value::Array(parts)).to_string(), cost })
+    }
+}
+
+impl Limit {
+    /// The same limit, whose costs are corrected by results.
+    pub(super) fn with_cost_after(self, cost_after: Option<ValueSource>) -> Self {
+        Self { cost_after, ..self }
+    }
+
+    /// Returns the real cost of a call that succeeded: all that is left if it is absent, unreadable or no amount.
+    pub fn real_cost(&self, view: &CallView<'_>) -> RealCost {
+        let Some(source) = &self.cost_after else { return RealCost::Unknown };
+        let cost =
+            source.with_values(view, |values| values.ok().and_then(|values| amount_at(*values.first()?)));
+        cost.map_or(RealCost::Unknown, RealCost::Known)
     }
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, LimitRule, read_amount};
 use super::{KindDefinition, PolicyKind};
-use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
+use crate::diagnostic::{
+    CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, MISSING_KEY, OUT_OF_RANGE,
+};
 use crate::host::{Allowance, Amount};
 use crate::matcher::ValueSource;
 use crate::rules_schema::{CONSTANT, FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
@@ -53,6 +55,12 @@ static RECORD: RecordShape = RecordShape {
             "The cost of one call: a number, or a path to a number in the call. Decimals are exact. Default: 1.",
         ),
         FieldShape::optional(
+            "cost_after",
+            Shape::String("a JSONPath such as `$.result.usd`, or an expression"),
+            "The real cost of a call that has succeeded, read from its result: it corrects `cost`, which is then required as an estimate. An \
+             overshoot is debt: no call is admitted until it has flowed back. If it is absent or cannot be read, the call takes all that is left.",
+        ),
+        FieldShape::optional(
             "algorithm",
             Shape::Word(&[
                 ("gcra", "leaky bucket (GCRA): `burst` at once, replenished at a steady rate"),
@@ -94,6 +102,10 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
     let counted = match node.get("count").and_then(YamlNode::as_str) {
         Some("attempts") => CountedCalls::Attempts,
         _ => CountedCalls::Executions,
+    };
+    let cost_after = match node.get("cost_after") {
+        Some(cost_after) => Some(read_cost_after(node, cost_after, reader)?),
+        None => None,
     };
     let per = node.get("per").and_then(|node| Some((node, node.as_str()?)));
     let algorithm = node.get("algorithm").and_then(YamlNode::as_str);
@@ -155,7 +167,8 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
     };
     let words = format!("{} per {}", node.get("limit")?.as_number()?, per?.1);
     let (common, cost) = (common?, cost?);
-    (reader.problem_count() == reported).then(|| common.into_limit(rule, cost, counted, identity, words))
+    (reader.problem_count() == reported)
+        .then(|| common.into_limit(rule, cost, counted, identity, words).with_cost_after(cost_after))
 }
 
 /// Returns the value of `per` that was probably meant, if the text is not a duration.
@@ -183,17 +196,56 @@ fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost>
     if let YamlValue::Number(_) = node.value {
         return read_amount(node, reader).map(CallCost::Fixed);
     }
-    let source = ValueSource::read(node, reader)?;
-    if !source.is_singular() {
+    read_amount_source("cost", "$.input.amount", node, reader).map(CallCost::Read)
+}
+
+/// Reads the real cost, which corrects an estimate.
+fn read_cost_after(
+    node: &YamlNode,
+    cost_after: &YamlNode,
+    reader: &mut PolicyReader<'_>,
+) -> Option<ValueSource> {
+    if node.get("cost").is_none() {
         reader.report(
             Diagnostic::new(
-                &INVALID_PATH,
-                node.span,
-                "`cost` needs a path to a single number; this path may return several values",
+                &MISSING_KEY,
+                cost_after.span,
+                "`cost_after` needs `cost`: what a call acquires before it runs",
             )
-            .with_help("name one number, as in `$.input.amount`"),
+            .with_help("add an estimate, for example `cost: 0.5`"),
+        );
+    }
+    if let Some(count) = node.get("count").filter(|count| count.as_str() == Some("attempts")) {
+        reader.report(
+            Diagnostic::new(
+                &CONFLICTING_KEYS,
+                cost_after.span,
+                "`cost_after` needs `count: executions`: most attempts have no result",
+            )
+            .with_label(count.span, "this counts every attempt")
+            .with_help("remove `count: attempts`, or write a limit of its own for attempts"),
+        );
+    }
+    let before = std::mem::replace(&mut reader.after_tool, true);
+    let source = read_amount_source("cost_after", "$.result.usd", cost_after, reader);
+    reader.after_tool = before;
+    source
+}
+
+fn read_amount_source(
+    key: &str,
+    example: &str,
+    node: &YamlNode,
+    reader: &mut PolicyReader<'_>,
+) -> Option<ValueSource> {
+    let source = ValueSource::read(node, reader)?;
+    if !source.is_singular() {
+        let message = format!("`{key}` needs a path to a single number; this path may return several values");
+        reader.report(
+            Diagnostic::new(&INVALID_PATH, node.span, message)
+                .with_help(format!("name one number, as in `{example}`")),
         );
         return None;
     }
-    Some(CallCost::Read(source))
+    Some(source)
 }

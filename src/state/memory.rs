@@ -13,7 +13,8 @@ use super::limit_table::LimitTable;
 use super::records::RecordTable;
 use crate::host::{
     Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
-    LimitAcquisition, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore,
+    StoreFuture,
 };
 
 /// A state store in memory, for one process. It starts empty, and all engines with the same instance share it.
@@ -85,6 +86,10 @@ impl LimitStore for MemoryStore {
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move { self.lock_limits().acquire(since_epoch(now), takes) })
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.lock_limits().correct(since_epoch(now), corrections) })
     }
 
     fn available<'a>(

@@ -17,7 +17,7 @@ mod sealed;
 
 pub use crate::host::{
     Account, Allowance, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, ConditionalWrite,
-    LimitAcquisition, LimitRefusal, LimitStore, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey,
     RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
 };
 pub use capacity::Capacity;

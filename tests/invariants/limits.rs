@@ -25,6 +25,8 @@ struct Limit {
     per: i64,
     key: Option<&'static str>,
     by_cost: bool,
+    /// The real cost is known only afterwards.
+    after: bool,
     attempts: bool,
     for_all: bool,
     in_layer: bool,
@@ -48,6 +50,10 @@ impl Limit {
         }
         if self.by_cost {
             limit["cost"] = "$.input.cost".into();
+        }
+        if self.after {
+            limit["cost"] = "1 + input.cost".into();
+            limit["cost_after"] = "input.real".into();
         }
         if self.attempts {
             limit["count"] = "attempts".into();
@@ -84,14 +90,15 @@ fn limit() -> impl Strategy<Value = Limit> {
     let algorithm = select(&["gcra", "gcra", "fixed_window", "sliding_window", "run", "conversation"][..]);
     let per = select(&[60i64, 120, 3600][..]);
     let key = prop::option::of(select(&["a", "b"][..]));
-    (algorithm, 1i64..7, 1i64..9, per, key, any::<[bool; 4]>()).prop_map(
-        |(algorithm, limit, burst, per, key, [by_cost, attempts, for_all, in_layer])| Limit {
+    (algorithm, 1i64..7, 1i64..9, per, key, any::<[bool; 5]>()).prop_map(
+        |(algorithm, limit, burst, per, key, [by_cost, after, attempts, for_all, in_layer])| Limit {
             algorithm,
             limit: if limit == 5 && per == 60 { 6 } else { limit },
             burst,
             per,
             key,
             by_cost,
+            after: after && !attempts,
             attempts,
             for_all,
             in_layer,
@@ -106,6 +113,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let pause = prop_oneof![3 => Just(0i64), 3 => 1i64..20, 1 => 20i64..200, 1 => Just(60i64)];
     let tool = select(&["pay", "pay", "pay", "other", "denied"][..]);
     vec((pause, 0usize..2, tool, 0i64..2, 0i64..2, 0i64..4), 1..50)
+}
+
+/// What a call costs in truth: less than the estimate, more, or very much more.
+fn real_cost(a: i64, b: i64, cost: i64) -> i64 {
+    [[0, 1], [cost + 1, 3 * cost + 2]][a as usize][b as usize]
 }
 
 /// The counts of the model, by limit, session (if relevant) and key.
@@ -140,7 +152,12 @@ fn check_against_the_model(limits: &[Limit], steps: &[Step], in_rounds: bool) ->
                     Some(_) => b,
                     None => -1,
                 };
-                (limit, (place, run, key), if limit.by_cost { cost } else { 1 })
+                let acquired = match limit {
+                    Limit { after: true, .. } => 1 + cost,
+                    Limit { by_cost: true, .. } => cost,
+                    _ => 1,
+                };
+                (limit, (place, run, key), acquired)
             })
             .collect();
         let mut admitted = tool != "denied";
@@ -159,13 +176,16 @@ fn check_against_the_model(limits: &[Limit], steps: &[Step], in_rounds: bool) ->
             } else {
                 admitted &= these().all(|claim| fits(claim, &counts));
                 if admitted {
-                    these().for_each(|claim| counts.entry(claim.1).or_default().push((now, claim.2)));
+                    for (limit, of, acquired) in these() {
+                        let counted = if limit.after { real_cost(a, b, cost) } else { *acquired };
+                        counts.entry(*of).or_default().push((now, counted));
+                    }
                 }
             }
         }
         admitted
     };
-    let input = |step: &Step| json!({ "a": step.3, "b": step.4, "cost": step.5 });
+    let input = |step: &Step| json!({ "a": step.3, "b": step.4, "cost": step.5, "real": real_cost(step.3, step.4, step.5) });
     let witness = Witness::default();
     for steps in steps.chunks(if in_rounds { 4 } else { 1 }) {
         clock.advance(Duration::from_secs(steps[0].0.unsigned_abs()));

@@ -182,3 +182,89 @@ pub fn keys_are_independent(new: &New) {
         assert_eq!(acquire_one(&*store, seconds(0), take(key, fixed(1, 60), 1)), Ok(()), "{key:?}");
     }
 }
+
+const KNOWN: fn(u64) -> RealCost = |cost| RealCost::Known(Amount::from_whole(cost));
+
+/// An estimate of 1 at 0 s that costs 9: each limit allows 3 at once.
+pub fn overshoot_is_debt_until_it_has_flowed_back(new: &New) {
+    for (allowance, refused, admitted) in [
+        // One flows back each 10 s: with a level of 9, one fits after 70 s.
+        (gcra(6, 60, 3), Some(70), 70),
+        (fixed(3, 60), Some(60), 60),
+        (sliding(3, 60), Some(60), 60),
+        (total(3, 3600), Some(3600), 3600),
+    ] {
+        let store = new();
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 1)), Ok(()));
+        correct(&*store, seconds(0), seconds(0), take("k", allowance, 1), KNOWN(9));
+        let answer = acquire_one(&*store, seconds(0), take("k", allowance, 1));
+        assert_eq!(answer, Err(refused.map(seconds)), "{allowance:?}");
+        let early = acquire_one(&*store, seconds(admitted - 1), take("k", allowance, 1));
+        assert_eq!(early, Err(Some(seconds(1))), "{allowance:?}");
+        assert_eq!(acquire_one(&*store, seconds(admitted), take("k", allowance, 1)), Ok(()), "{allowance:?}");
+    }
+}
+
+/// An estimate of 3 at 0 s, which is all there is, costs 1. Later, less of it still counts.
+pub fn refunds_give_back_what_still_counts(new: &New) {
+    for (allowance, corrected_at, left) in [
+        (gcra(6, 60, 3), 0, 2),
+        // After 20 s two have flowed back, and of the estimate one still counts: together all is free again, and no more than that.
+        (gcra(6, 60, 3), 20, 3),
+        (fixed(3, 60), 0, 2),
+        (fixed(3, 60), 59, 2),
+        (fixed(3, 60), 60, 3),
+        (sliding(3, 60), 59, 2),
+        (sliding(3, 60), 60, 3),
+        (total(3, 3600), 60, 2),
+    ] {
+        let store = new();
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 3)), Ok(()));
+        correct(&*store, seconds(corrected_at), seconds(0), take("k", allowance, 3), KNOWN(1));
+        let at = seconds(corrected_at);
+        assert!(acquire_one(&*store, at, take("k", allowance, left + 1)).is_err(), "{allowance:?}");
+        assert_eq!(acquire_one(&*store, at, take("k", allowance, left)), Ok(()), "{allowance:?}");
+    }
+    // What others have acquired since is not given back.
+    for (allowance, later) in [(gcra(6, 60, 3), 30), (fixed(3, 60), 60), (sliding(3, 60), 60)] {
+        let store = new();
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 3)), Ok(()));
+        assert_eq!(acquire_one(&*store, seconds(later), take("k", allowance, 3)), Ok(()));
+        correct(&*store, seconds(later), seconds(0), take("k", allowance, 3), KNOWN(0));
+        assert!(acquire_one(&*store, seconds(later), take("k", allowance, 1)).is_err(), "{allowance:?}");
+    }
+}
+
+pub fn unknown_cost_takes_all_that_is_left(new: &New) {
+    for (allowance, wait) in [
+        (gcra(6, 60, 3), Some(10)),
+        (fixed(3, 60), Some(60)),
+        (sliding(3, 60), Some(60)),
+        (total(3, 3600), Some(3600)),
+    ] {
+        let store = new();
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 1)), Ok(()));
+        correct(&*store, seconds(0), seconds(0), take("k", allowance, 1), RealCost::Unknown);
+        let answer = acquire_one(&*store, seconds(0), take("k", allowance, 1));
+        assert_eq!(answer, Err(wait.map(seconds)), "{allowance:?}");
+        // Once more it takes nothing: there is no debt.
+        correct(&*store, seconds(0), seconds(0), take("k", allowance, 1), RealCost::Unknown);
+        let answer = acquire_one(&*store, seconds(0), take("k", allowance, 1));
+        assert_eq!(answer, Err(wait.map(seconds)), "{allowance:?}");
+    }
+}
+
+/// The call took so long that its estimate has flowed back, and the limit is not tracked any more.
+pub fn corrections_survive_the_removal_of_the_limit(new: &New) {
+    for allowance in [gcra(6, 60, 3), fixed(3, 60), sliding(3, 60), total(3, 60)] {
+        let store = new();
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 1)), Ok(()));
+        for other in 0..9 {
+            assert_eq!(acquire_one(&*store, seconds(600), take(&format!("o{other}"), allowance, 1)), Ok(()));
+        }
+        correct(&*store, seconds(600), seconds(0), take("k", allowance, 1), KNOWN(9));
+        assert!(acquire_one(&*store, seconds(600), take("k", allowance, 1)).is_err(), "{allowance:?}");
+        correct(&*store, seconds(600), seconds(0), take("l", allowance, 1), KNOWN(0));
+        assert_eq!(acquire_one(&*store, seconds(600), take("l", allowance, 3)), Ok(()), "{allowance:?}");
+    }
+}

@@ -101,7 +101,7 @@ fn collect_tests_in<'a>(node: &'a YamlNode, policy: Option<&'a str>, found: &mut
 /// The keys whose values are conditions, or lists of them.
 const CONDITION_KEYS: [&str; 4] = ["where", "all", "any", "not"];
 /// The keys whose strings are paths or expressions.
-const VALUE_KEYS: [&str; 5] = ["values", "key", "value", "cost", "fields"];
+const VALUE_KEYS: [&str; 6] = ["values", "key", "value", "cost", "cost_after", "fields"];
 /// The keys whose values are not read from a call: patterns, literals, documentation.
 const LITERAL_KEYS: [&str; 9] =
     ["matches", "pattern", "patterns", "description", "schema", "tool", "server", "id", "data"];

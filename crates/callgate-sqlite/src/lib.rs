@@ -35,7 +35,8 @@ pub use self::store_url::{StoreUrlError, file_path, open as open_store};
 use self::writer_thread::{SlotWaiters, ThreadMessage, WriterThread};
 use callgate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError,
+    StoreFuture,
 };
 use callgate::state::cache::entry_size;
 use callgate::state::capacity::{Capacity, units};
@@ -227,6 +228,18 @@ impl LimitStore for SqliteStore {
                 },
             );
             acquired.await?.into_answer()
+        })
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let corrections = corrections.to_vec();
+            let corrected = self.run_job(
+                Durability::PowerFailure,
+                move |database, home| limits::correct(database, home, since_epoch(now), &corrections),
+                std::convert::identity,
+            );
+            corrected.await?
         })
     }
 

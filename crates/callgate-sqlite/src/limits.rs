@@ -12,7 +12,7 @@ use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
 use super::slot_owners;
 use super::usage::{Pool, decode_charges, encode_charges};
-use callgate::host::{Account, Allowance, LimitAcquisition, LimitRefusal, StoreError};
+use callgate::host::{Account, Allowance, LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
 use callgate::state::capacity::AccountCharges;
 use callgate::state::limit_algorithms::{LimitUsage, Micros, cost, encoding};
 use callgate::state::limit_table::LimitTable;
@@ -58,6 +58,25 @@ pub fn acquire(
                     return Ok(Err(error.clone()));
                 }
             }
+        }
+    }
+}
+
+/// Corrects estimates, all of them or none. An inner error does not roll back the transaction: what was removed stays removed.
+pub fn correct(
+    database: &Connection,
+    home: &DatabaseFile,
+    time: Micros,
+    corrections: &[LimitCorrection],
+) -> Result<Result<(), StoreError>, SqliteStoreError> {
+    let takes: Vec<LimitAcquisition> =
+        corrections.iter().map(|correction| correction.acquisition.clone()).collect();
+    loop {
+        let mut part = LoadedBatch::load(database, home.capacity.limits, time, &takes)?;
+        let answer = part.limits.correct(time, corrections);
+        part.write_back(database)?;
+        if answer.is_ok() || part.due_by_now == 0 {
+            return Ok(answer);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! inside. Decided call → [`Execution`], or the decision that stopped it before its tool was called.
 
 mod cache;
+mod cost_correction;
 mod hook;
 mod nested_call;
 mod retry;
@@ -10,8 +11,8 @@ pub(super) mod single_flight;
 mod timeout;
 
 use std::borrow::Cow;
-
 use std::collections::BTreeSet;
+
 use super::admission::AcquiredLimits;
 use super::{CallAttempt, CallContext};
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
@@ -87,9 +88,9 @@ pub(super) struct WrapperChain<'n, E> {
     is_interim: bool,
     input: Option<Value>,
     records: Records,
-}
     /// The arguments with which facts were stored, because the tool was about to run.
     attempted: BTreeSet<Digest>,
+}
 
 impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     pub(super) fn new(
@@ -111,8 +112,8 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             is_interim: false,
             input: None,
             records: Records::default(),
-        }
             attempted: BTreeSet::new(),
+        }
     }
 
     /// Executes a call that may run. Errors: it was stopped before its tool was called.
@@ -218,8 +219,8 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             let message = format!("the run was ended before `{}` was called ({why})", call.tool);
             return Err(aborted(message, OutcomeKind::Aborted).into());
         }
-        if !self.is_counted {
         self.store_attempted_facts(call).await?;
+        if !self.is_counted {
             // Before it runs: a call that is given up half-way has run all the same.
             self.state.count_call(&call.tool);
             self.is_counted = true;
@@ -243,6 +244,12 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             return Err(aborted(message, kind).into());
         };
         self.is_outstanding = false;
+        if let Ok(Ok(answer)) = &answer
+            && !answer.dry
+            && !answer.interim
+        {
+            self.correct_costs(call, &answer.output).await;
+        }
         Ok(match answer {
             Ok(Ok(answer)) => {
                 self.is_interim |= answer.interim;
@@ -253,13 +260,6 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         })
     }
 
-    /// The refusal of a call that may only be asked about again, when nothing asks about it.
-    fn not_asked(&self, call: &ToolCall, why: &str) -> Box<Decision<'static>> {
-        let mut decision = self.context.kernel.decide_holding(call, self.state, self.held());
-        let code = reason_code::APPROVAL_INVALID.to_owned();
-        decision.refuse(Effect::Deny, Reason { policy: None, code, message: why.to_owned() }, None);
-        self.refused(decision)
-    }
     /// Stores the facts of a call whose tool is about to run, once for each arguments: also in the session's store, so that they outlast a
     /// process that ends while the tool runs. A call whose start cannot be stored does not start.
     async fn store_attempted_facts(&mut self, call: &ToolCall) -> Result<(), Interruption> {
@@ -287,6 +287,13 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         })
     }
 
+    /// The refusal of a call that may only be asked about again, when nothing asks about it.
+    fn not_asked(&self, call: &ToolCall, why: &str) -> Box<Decision<'static>> {
+        let mut decision = self.context.kernel.decide_holding(call, self.state, self.held());
+        let code = reason_code::APPROVAL_INVALID.to_owned();
+        decision.refuse(Effect::Deny, Reason { policy: None, code, message: why.to_owned() }, None);
+        self.refused(decision)
+    }
 
     /// Callgate itself failed around the tool.
     fn panicked(&self) -> Broken {

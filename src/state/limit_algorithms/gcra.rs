@@ -5,11 +5,13 @@ use super::limit_encoder::{LimitDecoder, LimitEncoder};
 use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 
-/// The bucket. In every `per` an amount of `limit` drains, and the level never exceeds `burst`.
+/// The bucket. In every `per` an amount of `limit` drains, and the level never exceeds `burst`, except by debt.
 #[derive(Debug)]
 pub struct Gcra {
     /// The level in millionths times `per`: in this unit exactly `limit` drains in each microsecond. Below 2^125.
     level: u128,
+    /// How far the level may exceed `burst`, because calls cost more than was estimated. In the unit of the level.
+    debt: u128,
     per: Micros,
     /// The time of this level.
     at: Micros,
@@ -17,7 +19,7 @@ pub struct Gcra {
 
 impl Gcra {
     pub fn new(now: Micros, per: Micros) -> Self {
-        Self { level: 0, per, at: now }
+        Self { level: 0, debt: 0, per, at: now }
     }
 
     /// Drains the bucket up to now. If `burst` has decreased, the excess is dropped too: otherwise a reload to a slower
@@ -25,10 +27,13 @@ impl Gcra {
     pub fn drain(&mut self, now: Micros, limit: Amount, per: Micros, burst: Amount) {
         if per != self.per {
             self.level = self.level.div_ceil(to_u128(self.per)) * to_u128(per);
+            self.debt = self.debt.div_ceil(to_u128(self.per)) * to_u128(per);
             self.per = per;
         }
         let flowed = to_u128(now - self.at) * u128::from(limit.millionths());
-        self.level = self.level.saturating_sub(flowed).min(self.scaled(burst.millionths()));
+        let burst = self.scaled(burst.millionths());
+        self.level = self.level.saturating_sub(flowed).min(burst.saturating_add(self.debt));
+        self.debt = self.level.saturating_sub(burst);
         self.at = now;
     }
 
@@ -46,6 +51,26 @@ impl Gcra {
 
     pub fn acquire(&mut self, cost: u64) {
         self.level = self.level.saturating_add(self.scaled(cost));
+    }
+
+    /// Acquires this amount whatever is left, or all that is left.
+    pub fn overdraw(&mut self, burst: Amount, cost: Option<u64>) {
+        let burst = self.scaled(burst.millionths());
+        self.level = match cost {
+            Some(cost) => self.level.saturating_add(self.scaled(cost)).min(self.scaled(u64::MAX)),
+            None => self.level.max(burst),
+        };
+        self.debt = self.level.saturating_sub(burst);
+    }
+
+    /// Gives back a part of an estimate that was acquired this long ago, as far as it has not drained since.
+    pub fn give_back(&mut self, elapsed: Micros, limit: Amount, estimate: u64, cost: u64) {
+        if elapsed < 0 {
+            return;
+        }
+        let drained = to_u128(elapsed) * u128::from(limit.millionths());
+        let remaining = self.scaled(estimate).saturating_sub(drained);
+        self.level = self.level.saturating_sub(self.scaled(cost).min(remaining));
     }
 
     pub fn clamp_to(&mut self, now: Micros) {
@@ -70,11 +95,16 @@ impl Gcra {
         writer.number(self.level);
         writer.micros(self.per);
         writer.micros(self.at);
+        if self.debt > 0 {
+            writer.number(self.debt);
+        }
     }
 
     pub fn read(reader: &mut LimitDecoder<'_>) -> Option<Self> {
-        let gcra = Self { level: reader.number()?, per: reader.micros()?, at: reader.micros()? };
-        (gcra.per > 0 && gcra.level <= gcra.scaled(u64::MAX)).then_some(gcra)
+        let (level, per, at) = (reader.number()?, reader.micros()?, reader.micros()?);
+        let debt = if reader.is_at_end() { 0 } else { reader.number()? };
+        let gcra = Self { level, debt, per, at };
+        (gcra.per > 0 && gcra.level <= gcra.scaled(u64::MAX) && gcra.debt <= gcra.level).then_some(gcra)
     }
 }
 

@@ -37,6 +37,17 @@ pub enum LimitAnswer {
     Never,
 }
 
+/// The real cost of an estimate that was acquired.
+#[derive(Clone, Copy, Debug)]
+pub struct Correction {
+    /// When the estimate was acquired.
+    pub acquired_at: Micros,
+    /// The estimate.
+    pub estimate: u64,
+    /// The real cost. `None` for all that is left.
+    pub cost: Option<u64>,
+}
+
 /// The used amount of one limit, by algorithm.
 #[derive(Debug)]
 pub enum LimitUsage {
@@ -104,6 +115,36 @@ impl LimitUsage {
             Self::FixedWindow(count) | Self::Total(count) => count.acquire(now, cost),
             Self::SlidingWindow(sliding) => sliding.acquire(now, cost),
             Self::Slots(held) => *held = held.saturating_add(cost),
+        }
+    }
+
+    /// Corrects an estimate that was acquired. [`peek`](Self::peek) was called for `now`.
+    pub fn correct(&mut self, allowance: &Allowance, now: Micros, correction: Correction) {
+        let Correction { acquired_at, estimate, cost } = correction;
+        let more = cost.map(|cost| cost.saturating_sub(estimate));
+        let less = cost.map_or(0, |cost| estimate.saturating_sub(cost));
+        match (self, allowance) {
+            (Self::Gcra(gcra), Allowance::Gcra { limit, burst, .. }) => match more {
+                Some(0) => gcra.give_back(now - acquired_at, *limit, estimate, less),
+                more => gcra.overdraw(*burst, more),
+            },
+            (Self::FixedWindow(count), Allowance::FixedWindow { limit, per }) => match more {
+                Some(0) if acquired_at >= now - now.rem_euclid(micros(*per)) => count.give_back(less),
+                Some(0) => {}
+                more => count.overdraw(now, *limit, more),
+            },
+            (Self::Total(count), Allowance::Total { limit, keep }) => match more {
+                Some(0) if now - acquired_at < micros(*keep) => count.give_back(less),
+                Some(0) => {}
+                more => count.overdraw(now, *limit, more),
+            },
+            (Self::SlidingWindow(sliding), Allowance::SlidingWindow { limit, per }) => match more {
+                Some(0) if now - acquired_at < micros(*per) => sliding.give_back(acquired_at, less),
+                Some(0) => {}
+                more => sliding.overdraw(now, *limit, more),
+            },
+            // A slot has no cost.
+            _ => {}
         }
     }
 

@@ -51,6 +51,16 @@ impl ResettableCount {
         self.last = now;
     }
 
+    /// Acquires this amount whatever is left, or all that is left.
+    pub fn overdraw(&mut self, now: Micros, limit: Amount, cost: Option<u64>) {
+        let left = limit.millionths().saturating_sub(self.taken);
+        self.acquire(now, cost.unwrap_or(left));
+    }
+
+    pub fn give_back(&mut self, cost: u64) {
+        self.taken = self.taken.saturating_sub(cost);
+    }
+
     pub fn clamp_to(&mut self, now: Micros) {
         self.last = self.last.min(now);
     }

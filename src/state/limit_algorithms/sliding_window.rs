@@ -51,6 +51,27 @@ impl SlidingLog {
         }
     }
 
+    /// Acquires this amount whatever is left, or all that is left.
+    pub fn overdraw(&mut self, now: Micros, limit: Amount, cost: Option<u64>) {
+        let left = limit.millionths().saturating_sub(self.sum);
+        match cost.unwrap_or(left) {
+            0 => {}
+            cost => self.acquire(now, cost),
+        }
+    }
+
+    /// Gives back what was acquired at this time, or merged with what was acquired soon after it.
+    pub fn give_back(&mut self, acquired_at: Micros, cost: u64) {
+        let index = self.log.partition_point(|(time, _)| *time < acquired_at);
+        let Some((_, amount)) = self.log.get_mut(index) else { return };
+        let given_back = cost.min(*amount);
+        *amount -= given_back;
+        self.sum = self.sum.saturating_sub(given_back);
+        if *amount == 0 {
+            self.log.remove(index);
+        }
+    }
+
     fn push(&mut self, time: Micros, amount: u64) {
         match self.log.back_mut() {
             Some((last, sum)) if *last == time => *sum = sum.saturating_add(amount),

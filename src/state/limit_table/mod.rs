@@ -7,9 +7,11 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::{Account, Allowance, Amount, LimitAcquisition, LimitRefusal, StoreError};
+use crate::host::{
+    Account, Allowance, Amount, LimitAcquisition, LimitCorrection, LimitRefusal, RealCost, StoreError,
+};
 use crate::state::capacity::{AccountCharges, CapacityShares};
-use crate::state::limit_algorithms::{LimitAnswer, LimitUsage, Micros, cost};
+use crate::state::limit_algorithms::{Correction, LimitAnswer, LimitUsage, Micros, cost, since_epoch};
 
 /// Callers read the clock before they wait for the lock. So a time that is earlier by at most this much is attributed to a
 /// late caller, and the latest known time is used instead. Treating it as a step of the clock would refill the time in
@@ -99,6 +101,42 @@ impl LimitTable {
         Ok(Vec::new())
     }
 
+    /// Corrects estimates, all of them or none.
+    ///
+    /// # Errors
+    /// If there is no room for a limit that is not tracked any more, and of which more is acquired.
+    pub fn correct(&mut self, time: Micros, corrections: &[LimitCorrection]) -> Result<(), StoreError> {
+        self.advance_to(time);
+        self.remove_some_due();
+        let mut requested: HashMap<&str, RequestedAmount> = HashMap::new();
+        for correction in corrections.iter().filter(|correction| !correction.is_refund()) {
+            let LimitAcquisition { key, account, allowance, .. } = &correction.acquisition;
+            requested.insert(key, RequestedAmount { allowance, account: *account, cost: 0 });
+        }
+        self.make_room(&requested)?;
+        corrections.iter().for_each(|correction| self.correct_one(correction));
+        Ok(())
+    }
+
+    fn correct_one(&mut self, correction: &LimitCorrection) {
+        let now = self.now;
+        let LimitAcquisition { key, account, allowance, cost: estimate } = &correction.acquisition;
+        if !correction.is_refund() {
+            self.track(&correction.acquisition);
+        }
+        let known = match correction.cost {
+            RealCost::Known(known) => Some(cost(allowance, known)),
+            RealCost::Unknown => None,
+        };
+        let acquired_at = since_epoch(correction.acquired_at);
+        let correction = Correction { acquired_at, estimate: cost(allowance, *estimate), cost: known };
+        self.change(key, account, |tracked| {
+            tracked.allowance = *allowance;
+            tracked.usage.peek(allowance, now, 0);
+            tracked.usage.correct(allowance, now, correction);
+        });
+    }
+
     /// The amount that could be acquired now.
     pub fn available(&mut self, time: Micros, take: &LimitAcquisition) -> Amount {
         self.advance_to(time);
@@ -158,14 +196,20 @@ impl LimitTable {
     fn acquire_one(&mut self, take: &LimitAcquisition) {
         let now = self.now;
         let LimitAcquisition { key, account, allowance, .. } = take;
+        self.track(take);
+        self.change(key, account, |tracked| tracked.usage.acquire(now, cost(allowance, take.cost)));
+    }
+
+    /// Tracks the limit of an acquisition, unused if it is new.
+    fn track(&mut self, take: &LimitAcquisition) {
+        let LimitAcquisition { key, account, allowance, .. } = take;
         if !self.keys.contains_key(key.as_str()) {
-            let usage = LimitUsage::new(allowance, now);
+            let usage = LimitUsage::new(allowance, self.now);
             let mut charges = AccountCharges::default();
             charges.update(&mut self.shares, usage.size(), account);
             let tracked = TrackedLimit { usage, charges, allowance: *allowance, due: None };
             self.keys.insert(Arc::from(key.as_str()), tracked);
         }
-        self.change(key, account, |tracked| tracked.usage.acquire(now, cost(allowance, take.cost)));
     }
 
     /// Changes a tracked limit, and updates the shares and the due time. Growth is charged to the account.

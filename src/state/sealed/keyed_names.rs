@@ -1,6 +1,6 @@
 //! Keyed digests as names of limits and cached results in the inner store, because their keys contain data of calls.
 
-use crate::host::{LimitAcquisition, LimitRefusal};
+use crate::host::{LimitAcquisition, LimitCorrection, LimitRefusal};
 use crate::json::json;
 use crate::seal::{Keys, Purpose};
 
@@ -42,6 +42,18 @@ impl KeyedAcquisitions {
         }
         refusals
     }
+}
+
+/// Corrections under keyed names.
+pub fn keyed_corrections(keys: &Keys, corrections: &[LimitCorrection]) -> Vec<LimitCorrection> {
+    let keyed = corrections.iter().flat_map(|correction| {
+        let acquisitions = KeyedAcquisitions::new(keys, std::slice::from_ref(&correction.acquisition));
+        acquisitions
+            .takes
+            .into_iter()
+            .map(|acquisition| LimitCorrection { acquisition, ..correction.clone() })
+    });
+    keyed.collect()
 }
 
 /// The names of a limit, one for each key.

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use crate::call::Amount;
 use crate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError,
+    StoreFuture,
 };
 
 /// A store that fails every operation, because its data would be readable by everyone who can read the store.
@@ -18,6 +19,10 @@ fn fail<'a, T: 'a>() -> StoreFuture<'a, T> {
 
 impl LimitStore for KeylessStore {
     fn acquire<'a>(&'a self, _: Timestamp, _: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        fail()
+    }
+
+    fn correct<'a>(&'a self, _: Timestamp, _: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
         fail()
     }
 

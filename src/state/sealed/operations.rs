@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 
 use super::envelope::{RecordLocation, open_cached, seal_cached};
-use super::keyed_names::{KeyedAcquisitions, cache_name, limit_names};
+use super::keyed_names::{KeyedAcquisitions, cache_name, keyed_corrections, limit_names};
 use super::{ProvisionalSlots, SealedStore, seal_error};
 use crate::host::{
     Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
-    LimitAcquisition, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreFuture,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore,
+    StoreFuture,
 };
 
 impl LimitStore for SealedStore {
@@ -32,6 +33,17 @@ impl LimitStore for SealedStore {
                 acquired.confirm();
             }
             Ok(keyed.refusals(refusals))
+        })
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let corrections = keyed_corrections(&self.keys, corrections);
+            // The anchor first: if it fails, the store's counts are unchanged.
+            if let Some(anchor) = &self.anchor {
+                anchor.store.correct(now, &corrections).await?;
+            }
+            self.inner.correct(now, &corrections).await
         })
     }
 

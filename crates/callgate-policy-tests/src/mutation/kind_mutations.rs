@@ -39,6 +39,7 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
             ("burst", Step),
             ("per", Scale),
             ("cost", RemoveKey),
+            ("cost_after", RemoveKey),
             ("key", RemoveKey),
             ("key", RemoveItem),
             ("on_exceed", ReplaceKeyword(&["deny", "halt"])),
@@ -145,6 +146,7 @@ fn remove_key(entries: &[MappingEntry], index: usize, collector: &mut MutantColl
     let span = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),
+        "cost_after" => "a case with a call that costs more than `cost`, and another one after it".to_owned(),
         _ => "a case with two calls that differ only in this key, and must not share a count, a cache entry or a fact".to_owned(),
     };
     collector.remove(KEY_REMOVED, span, edit, case);
