@@ -1,6 +1,9 @@
 //! What a decision log costs a call: whole calls over a tool that does nothing, without and with a log, on one thread and on two.
 
-#![expect(clippy::expect_used, reason = "a benchmark is run manually on its own data and must stop if that data is wrong")]
+#![expect(
+    clippy::expect_used,
+    reason = "a benchmark is run manually on its own data and must stop if that data is wrong"
+)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

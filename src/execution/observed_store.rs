@@ -8,8 +8,8 @@ use super::observers::Observers;
 use crate::call::Amount;
 use crate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, EngineEventKind,
-    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StateStore,
-    StoreFuture, with_store_timeout,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore,
+    StateStore, StoreFuture, with_store_timeout,
 };
 
 /// A store whose failures are reported.

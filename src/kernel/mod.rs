@@ -217,9 +217,7 @@ impl<'k> Kernel<'k> {
     ) -> RealCost {
         let read = || {
             let subject = self.subject(call);
-            let format = subject.result_format();
-            let result =
-                format.map_or_else(ToolResult::Unreadable, |format| ToolResult::from_output(output, format));
+            let result = subject.tool_result(output);
             let lets = LetMemo::default();
             limit.real_cost(&CallView {
                 output: Some(output),
@@ -380,14 +378,19 @@ impl<'a> CallScope<'a> {
         if !self.policies(|chain| &chain.settle).any(|by| by.policy.reads_result) {
             return None;
         }
+        Some(self.tool_result(output))
+    }
+
+    /// An output as data, as the bundle and the tool declare it.
+    fn tool_result(&self, output: &Value) -> ToolResult {
         let schema = self.tool.and_then(|tool| tool.results.as_ref());
-        Some(self.result_declaration().map_or_else(ToolResult::Unreadable, |declaration| {
+        self.result_declaration().map_or_else(ToolResult::Unreadable, |declaration| {
             let result = ToolResult::from_output(output, declaration);
             match schema {
                 Some(schema) => schema.check(output, result),
                 None => result,
             }
-        }))
+        })
     }
 
     /// How results of the tool are read.

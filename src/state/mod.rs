@@ -17,8 +17,8 @@ mod sealed;
 
 pub use crate::host::{
     Account, Allowance, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, ConditionalWrite,
-    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey,
-    RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, MAX_RECORD_BYTES, OnQuotaExceeded, RealCost,
+    Record, RecordKey, RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
 };
 pub use capacity::Capacity;
 pub use memory::MemoryStore;
