@@ -93,15 +93,49 @@ fn implies(given: &Value, wanted: &Value) -> bool {
     let is_test = given.contains_key("path") && given.get("each").and_then(Value::as_str) != Some("none");
     is_test
         && given.len() == wanted.len()
-        && given.iter().all(|(key, given)| {
-            wanted.get(key).is_some_and(|wanted| match key.as_str() {
-                "gt" | "gte" => given == wanted || at_most(Some(wanted), Some(given)),
-                "lt" | "lte" => given == wanted || at_most(Some(given), Some(wanted)),
-                "in" => given == wanted || is_subset(given, wanted),
-                "not_in" => given == wanted || is_subset(wanted, given),
-                _ => given == wanted,
-            })
+        && given.iter().all(|(key, operand)| match wanted.get(key) {
+            Some(wanted) => operand_implies(key, operand, wanted),
+            None => {
+                inclusive_or_exclusive(key).filter(|other| !given.contains_key(*other)).is_some_and(|other| {
+                    wanted.get(other).is_some_and(|wanted| bound_implies(key, operand, wanted))
+                })
+            }
         })
+}
+
+/// Whether a value that passes an operator with the operand `given` also passes it with `wanted`.
+fn operand_implies(operator: &str, given: &Value, wanted: &Value) -> bool {
+    given == wanted
+        || match operator {
+            "gt" | "gte" => at_most(Some(wanted), Some(given)),
+            "lt" | "lte" => at_most(Some(given), Some(wanted)),
+            "in" => is_subset(given, wanted),
+            "not_in" => is_subset(wanted, given),
+            _ => false,
+        }
+}
+
+/// The other operator for the same bound: `gte` for `gt`.
+fn inclusive_or_exclusive(operator: &str) -> Option<&'static str> {
+    Some(match operator {
+        "gt" => "gte",
+        "gte" => "gt",
+        "lt" => "lte",
+        "lte" => "lt",
+        _ => return None,
+    })
+}
+
+/// Whether a value that passes `operator` with the operand `given` also passes the other operator for that bound with `wanted`.
+fn bound_implies(operator: &str, given: &Value, wanted: &Value) -> bool {
+    let (given_value, wanted_value) = (Some(given), Some(wanted));
+    match operator {
+        "gt" => at_most(wanted_value, given_value),
+        "gte" => at_most(wanted_value, given_value) && given != wanted,
+        "lt" => at_most(given_value, wanted_value),
+        "lte" => at_most(given_value, wanted_value) && given != wanted,
+        _ => false,
+    }
 }
 
 /// Whether both are numbers and the first is not greater.

@@ -327,3 +327,29 @@ fn reports_redactions_that_hide_text_from_others() {
     let always = "{ id: mark, label: { add: [x] } }";
     assert_eq!(found(&rules(always), &rules(&format!("{hide}, {always}"))), [""; 0]);
 }
+
+#[test]
+fn bound_may_become_inclusive_or_exclusive_if_the_policy_still_covers_the_old_values() {
+    let deny = |test: &str| {
+        rules(&format!("{{ id: a, match: {{ tool: t, where: {{ path: $.input.n, {test} }} }}, deny: {{}} }}"))
+    };
+    for (narrow, wide) in [
+        ("gt: 5", "gte: 5"),
+        ("gte: 6", "gt: 5"),
+        ("lt: 5", "lte: 5.0"),
+        ("lte: 4.9", "lt: 5"),
+        ("gt: 5, lte: 8", "gte: 5, lt: 9"),
+    ] {
+        assert_eq!(found(&deny(narrow), &deny(wide)), Vec::<String>::new(), "{narrow} → {wide}");
+        assert_eq!(
+            found(&deny(wide), &deny(narrow)),
+            ["`a` (deny) is changed (`match`)"],
+            "{wide} → {narrow}"
+        );
+    }
+    for (old, new) in
+        [("gt: 5", "lte: 5"), ("gte: 5", "gt: 5.0"), ("gt: b", "gte: b"), ("gt: 5, gte: 5", "gt: 5, lt: 9")]
+    {
+        assert_eq!(found(&deny(old), &deny(new)), ["`a` (deny) is changed (`match`)"], "{old} → {new}");
+    }
+}
