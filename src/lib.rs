@@ -74,6 +74,7 @@
 //! | log outcomes and approvals, or every evaluation of a policy | [`Observer`], [`explain::EventListener`] |
 //! | reload rules while calls run | [`reload`] |
 //! | run policy tests, or lints | the crates `callgate-policy-tests` and `callgate-lint` |
+//! | report what a change of rules means | the crate `callgate-analysis` |
 //! | show why a call was decided as it was | [`explain`] |
 //!
 //! # Features

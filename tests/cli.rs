@@ -4,6 +4,7 @@ mod approvals;
 mod check;
 mod completions;
 mod decision_log;
+mod diff;
 mod explain;
 mod install;
 mod manual_pages;

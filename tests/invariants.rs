@@ -2,6 +2,7 @@
 
 mod calls;
 mod composition;
+mod differences;
 mod errors;
 mod examination;
 mod execution;

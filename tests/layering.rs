@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// The sources of the crates whose modules are listed in order.
-const LAYERED: [&str; 3] = ["src", "crates/callgate-policy-tests/src", "crates/callgate-lint/src"];
+const LAYERED: [&str; 4] =
+    ["src", "crates/callgate-policy-tests/src", "crates/callgate-lint/src", "crates/callgate-analysis/src"];
 
 /// The sources of a crate with layers.
 struct LayeredCrate {

@@ -47,6 +47,8 @@ mod detect;
 #[cfg(test)]
 mod dialects;
 #[cfg(test)]
+mod diff;
+#[cfg(test)]
 mod distribution;
 #[cfg(test)]
 mod docs;

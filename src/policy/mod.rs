@@ -6,6 +6,7 @@ mod definitions;
 mod policy_index;
 mod defaults;
 mod compiler;
+mod isolation;
 mod plan;
 mod reload_settings;
 mod tool_policies;
@@ -13,6 +14,7 @@ mod widening;
 
 pub use compiler::{Bundle, check_version, compile, rules_record};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
+pub use isolation::build_isolated;
 pub use plan::{Plan, order_policies};
 pub use policy_index::CompiledPolicies;
 pub use reload_settings::ReloadSettings;

@@ -68,7 +68,7 @@ fn apply_edits(before: &[Value], edits: Vec<Edit>, added: Vec<Value>) -> Vec<Val
 }
 
 /// The policies before and after an edit, the latter in another order half of the time.
-fn pair() -> impl Strategy<Value = (Vec<Value>, Vec<Value>)> {
+pub(super) fn pair() -> impl Strategy<Value = (Vec<Value>, Vec<Value>)> {
     let added = prop_oneof![
         2 => Just(Vec::new()),
         2 => restricting(EVERYTHING).prop_map(|policy| vec![policy]),
@@ -86,7 +86,7 @@ fn pair() -> impl Strategy<Value = (Vec<Value>, Vec<Value>)> {
 }
 
 /// An answer by a policy keeps the tool from running, so it is stricter than running here. All refusals are equal.
-fn strictness(effect: Effect) -> u8 {
+pub(super) fn strictness(effect: Effect) -> u8 {
     match effect {
         Effect::Run => 0,
         Effect::Answer => 1,
@@ -97,7 +97,7 @@ fn strictness(effect: Effect) -> u8 {
 }
 
 /// Calls that may lack a field; `absent` determines their outcome.
-fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
+pub(super) fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     let missing = prop::option::of(select(&["amount", "to", "flag", "tags", "nested"][..]));
     let call = (call(), missing).prop_map(|(mut call, missing)| {
         if let (Some(missing), Some(input)) = (missing, call.input.as_object_mut()) {

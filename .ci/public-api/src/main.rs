@@ -10,8 +10,14 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 5] =
-    ["callgate", "callgate-lint", "callgate-mcp", "callgate-policy-tests", "callgate-sqlite"];
+const CRATES: [&str; 5] = [
+    "callgate",
+    "callgate-analysis",
+    "callgate-lint",
+    "callgate-mcp",
+    "callgate-policy-tests",
+    "callgate-sqlite",
+];
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));

@@ -6,6 +6,7 @@ mod approvals;
 mod supervise;
 mod check;
 mod completions;
+mod diff;
 mod shutdown_signal;
 mod exit;
 mod explain;
@@ -61,6 +62,7 @@ enum Command {
     Check(check::CheckArgs),
     Test(test::TestArgs),
     Run(run::RunArgs),
+    Diff(diff::DiffArgs),
     Explain(explain::ExplainArgs),
     Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
@@ -107,6 +109,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::check(&arguments, &mut output),
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
+        Command::Diff(arguments) => diff::diff(&arguments, &mut output),
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),

@@ -45,10 +45,36 @@ impl TestCase {
         self.steps.iter().flat_map(CaseStep::calls).chain(&self.tested_call)
     }
 
+    /// All calls of the case, with its state at the beginning.
+    pub(super) fn tested_calls(&self) -> impl Iterator<Item = TestedCall> {
+        self.calls().map(|step| TestedCall {
+            call: step.call.clone(),
+            session: self.session.clone(),
+            task: step.task.clone().unwrap_or_else(|| self.task.clone()),
+            clock: self.clock,
+            location: self.location.clone(),
+        })
+    }
+
     /// Whether a step answers an approval request.
     pub(super) fn has_approval_replies(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, CaseStep::Reply(_)))
     }
+}
+
+/// A call of a policy test, with the state in which its case begins.
+#[derive(Clone, Debug)]
+pub struct TestedCall {
+    /// The call.
+    pub call: ToolCall,
+    /// The session as the case sets it up; the calls before this one are not part of it.
+    pub session: SessionState,
+    /// What the user asked for.
+    pub task: Task,
+    /// The time at which the case begins.
+    pub clock: Timestamp,
+    /// Where the case is written.
+    pub location: Location,
 }
 
 /// The principals and roles of the callers and approvers in a suite.

@@ -45,8 +45,10 @@ pub use coverage::{
 pub use generation::{GenerateError, GeneratedTests, RecordingSource, generate};
 pub use loader::{LoadedSuite, load, load_texts, rules_paths};
 #[doc(hidden)]
-pub use reached_definitions::reached_names;
+pub use reached_definitions::{definitions_of_policy, reached_names};
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, SuiteReport};
 pub use rules_tests::PolicyTests;
+#[doc(hidden)]
+pub use case::TestedCall;
 pub use runner::Suite;
 pub use test_schema::test_file_record;

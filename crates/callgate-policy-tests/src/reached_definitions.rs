@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use callgate::policy::CompiledPolicies;
+use callgate::policy::{CompiledPolicies, Policy};
 use callgate::script::DefinitionName;
 use callgate::source::{LoadedFile, MappingEntry, YamlNode};
 
@@ -20,11 +20,25 @@ pub(crate) fn reached_definitions<'f>(
     policies: &CompiledPolicies,
     files: &'f [LoadedFile],
 ) -> Vec<(DefinitionName, &'f MappingEntry)> {
-    let with_entry = |name: DefinitionName| {
-        let entry = definition(files, name.section(), name.name())?;
-        Some((name, entry))
-    };
-    reached_names(policies, files).into_iter().filter_map(with_entry).collect()
+    reached_names(policies, files).into_iter().filter_map(|name| with_entry(name, files)).collect()
+}
+
+fn with_entry(name: DefinitionName, files: &[LoadedFile]) -> Option<(DefinitionName, &MappingEntry)> {
+    let entry = definition(files, name.section(), name.name())?;
+    Some((name, entry))
+}
+
+/// The definitions that one policy names, directly or through others, ordered by name. Functions have none of their own.
+pub fn definitions_of_policy<'f>(
+    policy: &Policy,
+    policies: &CompiledPolicies,
+    files: &'f [LoadedFile],
+) -> Vec<(DefinitionName, &'f MappingEntry)> {
+    let mut reached = BTreeSet::new();
+    for (name, _) in &policy.definitions {
+        add_reached(name, policies, files, &mut reached);
+    }
+    reached.into_iter().filter_map(|name| with_entry(name, files)).collect()
 }
 
 /// Adds a definition and those that it names.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::case::{ApprovalReply, CallStep, CaseStep, Identities, TestCase, TestFile};
+use crate::case::{ApprovalReply, CallStep, CaseStep, Identities, TestCase, TestFile, TestedCall};
 use crate::case_history::{CaseHistory, ReplyError};
 use crate::coverage::Coverage;
 use crate::expectation::{ActualResult, Expectation};
@@ -51,6 +51,12 @@ impl Suite {
         let mut identities = Identities::default();
         self.files.iter().flat_map(|file| &file.cases).for_each(|case| identities.add(case));
         identities
+    }
+
+    /// The calls of all cases, in order.
+    #[doc(hidden)]
+    pub fn calls(&self) -> impl Iterator<Item = TestedCall> {
+        self.files.iter().flat_map(|file| &file.cases).flat_map(|case| case.tested_calls())
     }
 
     /// The cases whose name, or whose file's name, contains this text, ignoring case.
