@@ -155,3 +155,5 @@ mod tenants;
 mod times;
 #[cfg(test)]
 mod terminology;
+#[cfg(test)]
+mod type_check;

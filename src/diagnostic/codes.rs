@@ -72,6 +72,7 @@ codes! {
     PATH_NOT_HERE = "CG308" "path-not-available-here";
     INVALID_OPERAND = "CG309" "invalid-operand";
     UNKNOWN_NAME = "CG310" "unknown-name";
+    IMPOSSIBLE_TYPE = "CG311" "impossible-type";
     INVALID_DATA = "CG313" "invalid-data";
     MINIMUM_NEEDED = "CG314" "minimum-needed";
     FOLDING_PERMITS = "CG315" "folding-permits";

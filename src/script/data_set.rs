@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::fuel::EvalError;
 use super::value::{ScriptValue, ValueKind};
+use super::value_type::TypeKind;
 use crate::json::{Map, Number, Value};
 
 /// Shorter lists are searched from the start.
@@ -71,13 +72,16 @@ impl DataSet {
     /// # Errors
     /// It is absent.
     pub(super) fn read(&self, keys: &[String]) -> Result<ScriptValue<'_>, EvalError> {
-        let value = keys.split_first().and_then(|(name, rest)| {
-            let constant = self.constants.get(name.as_str())?;
-            rest.iter().try_fold(constant, |value, key| value.get(key.as_str()))
-        });
-        value
+        self.value(keys)
             .map(ScriptValue::Json)
             .ok_or_else(|| EvalError::Absent(format!("`data.{}` is missing", keys.join("."))))
+    }
+
+    /// The value at a path of keys, of which the first names a constant.
+    pub(super) fn value(&self, keys: &[String]) -> Option<&Value> {
+        let (name, rest) = keys.split_first()?;
+        let constant = self.constants.get(name.as_str())?;
+        rest.iter().try_fold(constant, |value, key| value.get(key.as_str()))
     }
 
     pub(super) fn member_index(&self, keys: &[String]) -> Option<&Arc<MemberIndex>> {
@@ -125,6 +129,14 @@ impl MemberIndex {
                 _ => None,
             },
             _ => None,
+        }
+    }
+
+    /// The kind of the elements.
+    pub(super) fn element_kinds(&self) -> &'static [TypeKind] {
+        match self {
+            Self::Strings(_) => &[TypeKind::String],
+            Self::Numbers(_) => &[TypeKind::Number],
         }
     }
 

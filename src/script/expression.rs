@@ -17,6 +17,7 @@ use super::named_value::{NamedBody, NamedDefinition, NamedPath, NamedValue};
 use super::names::Names;
 use super::parser::{Language, catch_panic, parse};
 use super::program::{Code, CodeNode, Program, ReadOnlyVariable, SourcePosition};
+use super::type_checker::{self, TypeEnvironment, TypeReport};
 use super::value::ScriptValue;
 use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, Root};
 use crate::json::Value;
@@ -158,6 +159,11 @@ impl Expression {
     /// The names of members that it reads from elements of quantifiers, and from other values.
     pub fn member_names(&self) -> &BTreeSet<String> {
         self.dependencies.member_names()
+    }
+
+    /// Checks the types of the operations, with these types of what the expression reads. Messages show parts of its text.
+    pub fn check_types(&self, text: &str, environment: &dyn TypeEnvironment) -> TypeReport {
+        type_checker::check(&self.program, text, environment)
     }
 
     /// Evaluates the expression for a call.

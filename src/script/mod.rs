@@ -17,6 +17,7 @@ mod function_table;
 mod exported_value;
 mod effect;
 mod reference_text;
+mod value_type;
 mod data_set;
 mod definition_name;
 mod named_value;
@@ -30,6 +31,12 @@ mod shared_functions;
 mod assignment;
 mod error_object;
 mod control_flow;
+mod function_types;
+mod type_problem;
+mod type_checker;
+mod operator_types;
+mod statement_types;
+mod call_types;
 mod interpreter;
 mod statement_interpreter;
 mod operand_interpreter;
@@ -69,6 +76,9 @@ pub use reference_text::{DIFFERENCES, NUMBERS, RhaiDifference, STATEMENTS, VARIA
 pub use replay_result::{ReplayResult, ScriptException, ScriptRunError};
 pub use script_call::ScriptCall;
 pub use script_function::ScriptFunction;
+pub use type_checker::{TypeEnvironment, TypeReport};
+pub use type_problem::{TypeProblem, UnlistedValue};
+pub use value_type::{ObjectType, TypeKind, ValueType};
 
 /// A compile error of an expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

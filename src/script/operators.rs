@@ -30,9 +30,9 @@ pub(super) const BINARY_OPERATORS: &[(&str, OperatorFn)] = &[
     ("**", |_, a, b| calculate("**", a, b, ExactNumber::power)),
 ];
 
-/// The operator with this symbol.
-pub(super) fn find_operator(symbol: &str) -> Option<OperatorFn> {
-    BINARY_OPERATORS.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
+/// The operator with this symbol, and the symbol.
+pub(super) fn find_operator(symbol: &str) -> Option<(&'static str, OperatorFn)> {
+    BINARY_OPERATORS.iter().find(|(known, _)| *known == symbol).copied()
 }
 
 pub(super) fn not<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, EvalError> {
@@ -50,7 +50,7 @@ pub(super) fn negate<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, Eva
 }
 
 /// `x in container`: an element of an array, a key of an object, or a part of a string.
-fn is_in<'r>(
+pub(super) fn is_in<'r>(
     work: &Fuel,
     wanted: &ScriptValue<'r>,
     container: &ScriptValue<'r>,

@@ -9,6 +9,7 @@ use super::fuel::{EvalError, Fuel};
 use super::names::Names;
 use super::parser::catch_panic;
 use super::program::SourcePosition;
+use super::type_checker::{TypeEnvironment, TypeReport};
 use super::value::{ObjectView, ScriptValue, ValueKind};
 use crate::call::{CallView, ContextReads, LetMemo, Root};
 use crate::json::Value;
@@ -63,6 +64,11 @@ impl PolicyScript {
     /// The definitions of the bundle that the script names.
     pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
         self.0.definitions()
+    }
+
+    /// Checks the types of the operations, as [`Expression::check_types`] does.
+    pub fn check_types(&self, text: &str, environment: &dyn TypeEnvironment) -> TypeReport {
+        self.0.check_types(text, environment)
     }
 
     /// The members of the call that the script reads.

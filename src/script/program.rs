@@ -57,7 +57,8 @@ pub(super) enum Code {
     Coalesce(Vec<CodeNode>),
     Not(Box<CodeNode>),
     Negate(Box<CodeNode>),
-    Binary(OperatorFn, Box<[CodeNode; 2]>),
+    /// An operator with its symbol.
+    Binary(&'static str, OperatorFn, Box<[CodeNode; 2]>),
     /// `exists(x)`, or `present(x)`, which is false for null, too.
     Exists(Box<CodeNode>, Existence),
     /// `a?.b…` or `a?[b]…`: null if `a` is absent or null, else the rest of the chain with `a` in the slot.
@@ -78,7 +79,8 @@ pub(super) enum Code {
     Index(Box<[CodeNode; 2]>),
     /// The entry of a fact: equal numbers are one key.
     FactEntry(Box<[CodeNode; 2]>),
-    Function(Implementation, Vec<CodeNode>),
+    /// A call of a function of the language, with its name.
+    Function(&'static str, Implementation, Vec<CodeNode>),
     Matches(Box<CodeNode>, Regex),
     /// `detects(x, "api_key")`
     Detects(Box<CodeNode>, Arc<Redactor>),
@@ -200,6 +202,115 @@ pub(super) struct Program {
     /// Whether every part is evaluated even if another one is absent, to find out whether one is undecided. A script stops instead,
     /// because what it evaluates may have effects.
     pub(super) is_pure: bool,
+}
+
+impl SourcePosition {
+    /// The position in bytes from the start of a text.
+    pub(super) fn offset(self, text: &str) -> usize {
+        let start: usize = text.split_inclusive('\n').take(self.line.saturating_sub(1)).map(str::len).sum();
+        let line = text.get(start..).unwrap_or_default();
+        let column = self.column.saturating_sub(1);
+        start + line.char_indices().nth(column).map_or(line.len(), |(offset, _)| offset)
+    }
+}
+
+impl Code {
+    /// Visits the parts of the code, but not those of the parts.
+    pub(super) fn for_each_part(&self, visit: &mut dyn FnMut(&CodeNode)) {
+        let range = |range: &Range, visit: &mut dyn FnMut(&CodeNode)| {
+            [&range.from, &range.to].into_iter().for_each(visit)
+        };
+        match self {
+            Self::Null
+            | Self::Boolean(_)
+            | Self::Number(_)
+            | Self::Literal(_)
+            | Self::String(_)
+            | Self::Member(_)
+            | Self::Slot(_)
+            | Self::Named(_)
+            | Self::Data(..)
+            | Self::IsTool(_)
+            | Self::Continue => {}
+            Self::Array(nodes)
+            | Self::And(nodes)
+            | Self::Or(nodes)
+            | Self::Coalesce(nodes)
+            | Self::Function(_, _, nodes)
+            | Self::CallShared(_, _, nodes)
+            | Self::Call(_, nodes)
+            | Self::Effect(_, nodes)
+            | Self::Block(nodes) => nodes.iter().for_each(visit),
+            Self::CallClosure(closure, nodes) => nodes.iter().chain([&closure.body]).for_each(visit),
+            Self::Mutation(_, target, nodes) => {
+                target.steps.iter().filter_map(TargetStep::index).chain(nodes).for_each(visit);
+            }
+            Self::Assign(target, _, value) => {
+                target.steps.iter().filter_map(TargetStep::index).chain([&**value]).for_each(visit);
+            }
+            Self::Object(members) => members.iter().map(|(_, node)| node).for_each(visit),
+            Self::Not(node)
+            | Self::Negate(node)
+            | Self::Exists(node, _)
+            | Self::InData(node, _)
+            | Self::Property(node, _)
+            | Self::Matches(node, _)
+            | Self::Detects(node, _)
+            | Self::Print(_, node)
+            | Self::Let(_, node)
+            | Self::Throw(node)
+            | Self::Return(node)
+            | Self::Break(node) => visit(node),
+            Self::Binary(_, _, nodes)
+            | Self::Index(nodes)
+            | Self::FactEntry(nodes)
+            | Self::OptionalMember(nodes)
+            | Self::Mentioned(nodes, _) => nodes.iter().for_each(visit),
+            Self::OptionalChain(value, _, rest) => [&**value, &**rest].into_iter().for_each(visit),
+            Self::InRange(node, bounds) | Self::Slice(node, bounds) => {
+                visit(node);
+                range(bounds, visit);
+            }
+            Self::Closure(call) => {
+                [&call.list].into_iter().chain(&call.initial).chain([&call.closure.body]).for_each(visit);
+            }
+            Self::If(condition, then, otherwise) => {
+                [&**condition, &**then, &**otherwise].into_iter().for_each(visit);
+            }
+            Self::Switch(switch) => {
+                visit(&switch.value);
+                for arm in &switch.arms {
+                    for case in &arm.cases {
+                        match case {
+                            SwitchCase::Value(node) => visit(node),
+                            SwitchCase::Range(bounds) => range(bounds, visit),
+                        }
+                    }
+                    arm.guard.iter().chain([&arm.body]).for_each(&mut *visit);
+                }
+            }
+            Self::While(condition, body) => {
+                condition.as_deref().into_iter().chain([&**body]).for_each(visit);
+            }
+            Self::For(parts) => {
+                match &parts.iterable {
+                    Iterable::Value(node) => visit(node),
+                    Iterable::Range(bounds) => range(bounds, visit),
+                }
+                visit(&parts.body);
+            }
+            Self::Try(attempt, _, handler) => [&**attempt, &**handler].into_iter().for_each(visit),
+        }
+    }
+}
+
+impl TargetStep {
+    fn index(&self) -> Option<&CodeNode> {
+        match self {
+            Self::Key(_) => None,
+            Self::Index(node) => Some(node),
+        }
+    }
 }
 
 /// The functions of a bundle.

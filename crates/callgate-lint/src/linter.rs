@@ -8,6 +8,7 @@ use crate::lint_context::LintContext;
 use crate::lint_inputs::LintInputs;
 use crate::registry::LINTS;
 use crate::suppressions;
+use crate::type_check;
 use crate::untested_policy;
 use callgate::diagnostic::{Code, Diagnostics, Span};
 use callgate::policy::{CompiledPolicies, LoadedBundle};
@@ -40,6 +41,7 @@ pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     for lint in &applicable {
         (lint.check)(&checked, &mut found);
     }
+    type_check::check(&checked, &mut found);
     let codes: Vec<&Code> = applicable.iter().map(|lint| lint.code).collect();
     suppressions::apply_suppressions(&checked, &codes, &mut found);
     untested_policy::merge_by_file(&mut found);

@@ -41,7 +41,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     }
 }
 
-fn list_types(types: &[JsonType]) -> String {
+pub(super) fn list_types(types: &[JsonType]) -> String {
     let mut words: Vec<&str> = types.iter().map(|json_type| json_type.with_article()).collect();
     words.sort_unstable();
     words.dedup();
@@ -49,7 +49,7 @@ fn list_types(types: &[JsonType]) -> String {
 }
 
 /// Returns the types of values that an operator can decide. Returns an empty list if it decides all types.
-fn decidable_types(operator: &MappingEntry) -> Vec<JsonType> {
+pub(super) fn decidable_types(operator: &MappingEntry) -> Vec<JsonType> {
     let of = |node: &YamlNode| JsonType::from_value(&node.to_json());
     let operand = &operator.value;
     match operator.key.as_str() {

@@ -12,7 +12,7 @@ use crate::script::definition_name::DefinitionName;
 use crate::script::effect::parse_duration;
 use crate::script::function_library::{collections, strings};
 use crate::script::function_table::{find_function, functions};
-use crate::script::operators::{BINARY_OPERATORS, OperatorFn, find_operator, is_in_argument};
+use crate::script::operators::{BINARY_OPERATORS, OperatorFn, find_operator, is_in, is_in_argument};
 use crate::script::parser::byte_offset;
 use crate::script::program::{Code, CodeNode};
 use crate::script::script_function::{ClosureFunction, EffectKind, Implementation, ScriptFunction};
@@ -76,10 +76,9 @@ impl Compiler<'_> {
                 ("contains", [container, wanted]) if !self.source_starts_with(position, "contains") => {
                     return self.compile_in_operator(wanted, container, position);
                 }
-                (symbol, [a, b]) if find_operator(symbol).is_some() => {
+                (symbol, [a, b]) if let Some((symbol, operator)) = find_operator(symbol) => {
                     let operands = Box::new([self.compile_expression(a)?, self.compile_expression(b)?]);
-                    let code = find_operator(symbol).map(|operator| Code::Binary(operator, operands));
-                    return Ok(Self::new_node(position, code.unwrap_or(Code::Null)));
+                    return Ok(Self::new_node(position, Code::Binary(symbol, operator, operands)));
                 }
                 _ => {}
             }
@@ -134,7 +133,7 @@ impl Compiler<'_> {
             }
             Implementation::Closure(ClosureFunction::Sort) if given == 1 => {
                 let list = first(self, &mut arguments)?;
-                Code::Function(Implementation::One(collections::sort), vec![list])
+                Code::Function(function.name, Implementation::One(collections::sort), vec![list])
             }
             Implementation::Closure(how) => {
                 let list = first(self, &mut arguments)?;
@@ -179,10 +178,10 @@ impl Compiler<'_> {
                 all.extend(self.compile_expressions(arguments.as_slice())?);
                 match run {
                     Implementation::One(_) if name == "to_text" && !self.is_script() => {
-                        Code::Function(Implementation::One(strings::scalar_to_text), all)
+                        Code::Function(function.name, Implementation::One(strings::scalar_to_text), all)
                     }
                     Implementation::Effect(kind) => Code::Effect(kind, all),
-                    run => Code::Function(run, all),
+                    run => Code::Function(function.name, run, all),
                 }
             }
         };
@@ -234,12 +233,11 @@ impl Compiler<'_> {
             return Ok(Self::new_node(position, code));
         }
         let operands = Box::new([self.compile_expression(wanted)?, self.compile_expression(container)?]);
-        let operator = match self.may_be_argument(container) {
-            true => Some(is_in_argument as OperatorFn),
-            false => find_operator("in"),
+        let operator: OperatorFn = match self.may_be_argument(container) {
+            true => is_in_argument,
+            false => is_in,
         };
-        let code = operator.map_or(Code::Null, |operator| Code::Binary(operator, operands));
-        Ok(Self::new_node(position, code))
+        Ok(Self::new_node(position, Code::Binary("in", operator, operands)))
     }
 
     /// Compiles a call of a function of the bundle.

@@ -5,7 +5,7 @@ use rhai::{Expr, Position, Stmt};
 use super::{CompileResult, Compiler};
 use crate::script::function_table::find_function;
 use crate::script::parser::{ChainLink, split_chain};
-use crate::script::program::{Code, CodeNode, Iterable, SwitchCase};
+use crate::script::program::{Code, CodeNode};
 
 /// Functions that change their argument in Rhai, and return a new value here.
 const IN_PLACE_IN_RHAI: [&str; 4] = ["replace", "reverse", "sort", "trim"];
@@ -69,81 +69,21 @@ impl Compiler<'_> {
 
 /// Whether evaluating code may change a variable, request an effect, leave the block, or run a function that may do so.
 fn has_effect(node: &CodeNode) -> bool {
-    let any = |nodes: &[CodeNode]| nodes.iter().any(has_effect);
-    match &node.code {
+    let mut found = matches!(
+        node.code,
         Code::Mutation(..)
-        | Code::Print(..)
-        | Code::Effect(..)
-        | Code::Call(..)
-        | Code::CallShared(..)
-        | Code::CallClosure(..)
-        | Code::Let(..)
-        | Code::Assign(..)
-        | Code::Throw(_)
-        | Code::Return(_)
-        | Code::Break(_)
-        | Code::Continue => true,
-        Code::Null
-        | Code::Boolean(_)
-        | Code::Number(_)
-        | Code::Literal(_)
-        | Code::String(_)
-        | Code::Member(_)
-        | Code::Slot(_)
-        | Code::Named(_)
-        | Code::Data(..)
-        | Code::IsTool(_) => false,
-        Code::Array(nodes)
-        | Code::And(nodes)
-        | Code::Or(nodes)
-        | Code::Coalesce(nodes)
-        | Code::Function(_, nodes)
-        | Code::Block(nodes) => any(nodes),
-        Code::Object(members) => members.iter().any(|(_, node)| has_effect(node)),
-        Code::Not(node)
-        | Code::Negate(node)
-        | Code::Exists(node, _)
-        | Code::InData(node, _)
-        | Code::Property(node, _)
-        | Code::Matches(node, _)
-        | Code::Detects(node, _) => has_effect(node),
-        Code::Binary(_, nodes)
-        | Code::Index(nodes)
-        | Code::FactEntry(nodes)
-        | Code::OptionalMember(nodes)
-        | Code::Mentioned(nodes, _) => any(&**nodes),
-        Code::OptionalChain(value, _, rest) => has_effect(value) || has_effect(rest),
-        Code::InRange(node, range) | Code::Slice(node, range) => {
-            has_effect(node) || has_effect(&range.from) || has_effect(&range.to)
-        }
-        Code::Closure(call) => {
-            has_effect(&call.list)
-                || has_effect(&call.closure.body)
-                || call.initial.as_ref().is_some_and(has_effect)
-        }
-        Code::If(condition, then, otherwise) => {
-            has_effect(condition) || has_effect(then) || has_effect(otherwise)
-        }
-        Code::Switch(switch) => {
-            let in_arm = |arm: &crate::script::program::SwitchArm| {
-                let in_case = |case: &SwitchCase| match case {
-                    SwitchCase::Value(node) => has_effect(node),
-                    SwitchCase::Range(range) => has_effect(&range.from) || has_effect(&range.to),
-                };
-                arm.cases.iter().any(in_case)
-                    || arm.guard.as_ref().is_some_and(has_effect)
-                    || has_effect(&arm.body)
-            };
-            has_effect(&switch.value) || switch.arms.iter().any(in_arm)
-        }
-        Code::While(condition, body) => condition.as_deref().is_some_and(has_effect) || has_effect(body),
-        Code::For(parts) => {
-            let in_iterable = match &parts.iterable {
-                Iterable::Value(node) => has_effect(node),
-                Iterable::Range(range) => has_effect(&range.from) || has_effect(&range.to),
-            };
-            in_iterable || has_effect(&parts.body)
-        }
-        Code::Try(attempt, _, handler) => has_effect(attempt) || has_effect(handler),
-    }
+            | Code::Print(..)
+            | Code::Effect(..)
+            | Code::Call(..)
+            | Code::CallShared(..)
+            | Code::CallClosure(..)
+            | Code::Let(..)
+            | Code::Assign(..)
+            | Code::Throw(_)
+            | Code::Return(_)
+            | Code::Break(_)
+            | Code::Continue
+    );
+    node.code.for_each_part(&mut |part| found = found || has_effect(part));
+    found
 }

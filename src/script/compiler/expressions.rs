@@ -15,10 +15,10 @@ impl Compiler<'_> {
     fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<CodeNode> {
         let mut joined = Self::new_node(position, Code::String(String::new()));
         for part in parts {
-            let text =
-                Code::Function(Implementation::One(strings::to_text), vec![self.compile_expression(part)?]);
+            let text = vec![self.compile_expression(part)?];
+            let text = Code::Function("to_text", Implementation::One(strings::to_text), text);
             let operands = Box::new([joined, Self::new_node(part.start_position(), text)]);
-            joined = Self::new_node(position, Code::Binary(operators::add, operands));
+            joined = Self::new_node(position, Code::Binary("+", operators::add, operands));
         }
         Ok(joined)
     }

@@ -184,7 +184,7 @@ impl Compiler<'_> {
         let operator = match assignment.get_op_assignment_info() {
             None => None,
             Some((_, _, _, written, _, symbol)) => match find_operator(symbol) {
-                Some(operator) => Some(operator),
+                Some((_, operator)) => Some(operator),
                 None => {
                     return Err(self.unsupported_statement(
                         position,
