@@ -30,7 +30,8 @@ fn read_tests(name: &str, text: &str) -> (Diagnostics, SourceMap) {
 /// The tools and tests for examples of lints that need them.
 const TOOLS: &str = r#"[
     {"name": "refund", "input_schema": {"type": "object", "properties": {
-        "amount": {"type": "number"}, "currency": {"enum": ["eur", "usd"]}}}},
+        "amount": {"type": "number"}, "currency": {"enum": ["eur", "usd"]},
+        "copies": {"type": ["array", "null"], "items": {"type": "string"}}}}},
     {"name": "sendEmail"}
 ]"#;
 const TESTS: &str = "cases: [ { name: none, call: { tool: sendEmail }, expect: { policy: no-mail } } ]";

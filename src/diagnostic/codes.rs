@@ -116,6 +116,10 @@ codes! {
     LINE_BREAK_IN_PATTERN = "CG530" "line-break-in-pattern";
     SUBSTRING_PROVENANCE = "CG531" "substring-provenance";
     SHADOWED_NAME = "CG532" "shadowed-name";
+    OPTIONAL_NULL_LIST = "CG533" "optional-null-list";
+    UNTRUSTED_SOURCE = "CG534" "untrusted-source";
+    OUTPUT_OF_DECLARED_RESULT = "CG535" "output-of-declared-result";
+    TASK_NEVER_SET = "CG536" "task-never-set";
 
     INVALID_TIME = "CG601" "invalid-time";
     INVALID_TOOLS = "CG602" "invalid-tools";

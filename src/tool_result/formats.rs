@@ -33,6 +33,11 @@ impl ResultFormats {
         }
     }
 
+    /// Whether a declaration other than the default `auto` applies to a tool.
+    pub fn declares(&self, tool: &str) -> bool {
+        self.format_of(tool) != Ok(ResultFormat::Auto)
+    }
+
     /// The format for a tool.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::lint::Lint;
 
 /// Every lint, in the order of codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are about suppression
 /// comments.
-pub static LINTS: [&Lint; 30] = [
+pub static LINTS: [&Lint; 34] = [
     &crate::contradicting_tests::LINT,
     &crate::unknown_tool::LINT,
     &crate::unknown_argument::LINT,
@@ -37,6 +37,10 @@ pub static LINTS: [&Lint; 30] = [
     &crate::line_break_in_pattern::LINT,
     &crate::substring_provenance::LINT,
     &crate::shadowed_name::LINT,
+    &crate::optional_null_list::LINT,
+    &crate::untrusted_source::LINT,
+    &crate::output_of_declared_result::LINT,
+    &crate::task_never_set::LINT,
 ];
 
 /// The codes about suppression comments, which can't be suppressed.

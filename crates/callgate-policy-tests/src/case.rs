@@ -56,6 +56,12 @@ impl TestCase {
         })
     }
 
+    /// Whether a call of the case has a task.
+    pub(super) fn sets_task(&self) -> bool {
+        let tasks = self.calls().filter_map(|call| call.task.as_ref());
+        tasks.chain([&self.task]).any(|task| *task != Task::NONE)
+    }
+
     /// Whether a step answers an approval request.
     pub(super) fn has_approval_replies(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, CaseStep::Reply(_)))

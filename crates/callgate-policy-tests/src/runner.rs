@@ -59,6 +59,12 @@ impl Suite {
         self.files.iter().flat_map(|file| &file.cases).flat_map(|case| case.tested_calls())
     }
 
+    /// Whether a case sets the task.
+    #[doc(hidden)]
+    pub fn sets_task(&self) -> bool {
+        self.files.iter().flat_map(|file| &file.cases).any(|case| case.sets_task())
+    }
+
     /// The cases whose name, or whose file's name, contains this text, ignoring case.
     #[must_use]
     pub fn filter_by_name(&self, text: &str) -> Self {
