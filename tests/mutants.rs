@@ -36,6 +36,27 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
         "{ call: { tool: t, input: { a: 2 } }, expect: executed }",
     ),
     (
+        "quantifier",
+        "every: {",
+        "{ id: p, match: { tool: t, where: { any_of: { path: \"$.input.a[*]\", gt: 5 } } }, deny: {} }",
+        "{ call: { tool: t, input: { a: [6, 7] } }, expect: denied }",
+        "{ call: { tool: t, input: { a: [6, 1] } }, expect: denied }",
+    ),
+    (
+        "quantifier",
+        "any_of: {",
+        "{ id: p, match: { tool: t, where: { none: { path: \"$.input.a[*]\", gt: 5 } } }, deny: {} }",
+        "{ call: { tool: u, input: { a: [1] } }, expect: executed }",
+        "{ call: { tool: t, input: { a: [1] } }, expect: denied }",
+    ),
+    (
+        "operator",
+        "gte: 5",
+        "{ id: p, match: { tool: t, where: { any_of: { path: \"$.input.a[*]\", as: row, all: [ { path: $row.n, gt: 5 } ] } } }, deny: {} }",
+        "{ call: { tool: t, input: { a: [ { n: 6 } ] } }, expect: denied }",
+        "{ call: { tool: t, input: { a: [ { n: 5 } ] } }, expect: executed }",
+    ),
+    (
         "operator",
         "gte: 100",
         "{ id: p, match: { where: { path: $.input.a, gt: 100 } }, deny: {} }",

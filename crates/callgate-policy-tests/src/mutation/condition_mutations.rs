@@ -88,6 +88,7 @@ pub(super) fn mutate_condition(node: &YamlNode, collector: &mut MutantCollector<
         match entry.key.as_str() {
             "all" | "any" => mutate_group(entry, collector),
             "not" => mutate_negation(entry, collector),
+            "every" | "any_of" | "none" => mutate_elements(entry, collector),
             "expr" => expression_mutations::mutate_operators(&entry.value, EXPRESSION, collector),
             "path" => expression_mutations::mutate_filters(&entry.value, collector),
             _ => mutate_test(node, entry, collector),
@@ -105,6 +106,22 @@ fn mutate_group(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
         collector.replace(QUANTIFIER, entry.key_span, other, case);
     }
     mutate_conditions(&entry.value, entry.key == "all", collector);
+}
+
+/// A quantifier is replaced by another one, and the condition on each element is mutated.
+fn mutate_elements(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
+    let (other, case) = match entry.key.as_str() {
+        "any_of" => ("every", "a case in which some of the elements pass, and not all"),
+        "every" => ("any_of", "a case in which some of the elements pass, and not all"),
+        _ => ("any_of", "a case whose result depends on whether an element passes"),
+    };
+    let source = entry.value.get("path").or_else(|| entry.value.get("expr")).and_then(YamlNode::as_str);
+    let case = match source {
+        Some(source) => format!("{case}: `{source}`"),
+        None => case.to_owned(),
+    };
+    collector.replace(QUANTIFIER, entry.key_span, other, case);
+    mutate_condition(&entry.value, collector);
 }
 
 /// `not: X` becomes `all: [ X ]`.
@@ -178,7 +195,8 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantColl
                 pattern_mutations::remove_anchors(pattern, ANCHOR, collector);
             }
         }
-        "as" if value.as_str() != Some("word") => {
+        // With a quantifier, `as` names the elements.
+        "as" if test.get("mentioned_in").is_some() && value.as_str() != Some("word") => {
             let case =
                 format!("a case in which `{path}` is mentioned as words, and not as this kind of token");
             collector.replace(OPERATOR, value.span, "word", case);
