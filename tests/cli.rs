@@ -12,6 +12,8 @@ mod report;
 mod run;
 mod schema;
 mod state;
+#[cfg(unix)]
+mod task;
 mod test;
 mod test_coverage;
 mod test_formats;

@@ -29,6 +29,7 @@ mod run;
 mod schema;
 mod server_args;
 mod state_store;
+mod task;
 mod test;
 mod reload_output;
 
@@ -67,6 +68,7 @@ enum Command {
     Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
     State(state_store::StateArgs),
+    Task(task::TaskArgs),
     Proxy(proxy::ProxyArgs),
     Pins(pins::PinsArgs),
     Install(install::Install),
@@ -114,6 +116,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::State(arguments) => state_store::state(&arguments, &mut output),
+        Command::Task(arguments) => task::task(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Install(arguments) => install::install(&arguments, &mut output),
