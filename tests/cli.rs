@@ -4,6 +4,7 @@ mod approvals;
 mod check;
 mod completions;
 mod decision_log;
+mod declared_tools;
 mod diff;
 mod explain;
 mod install;

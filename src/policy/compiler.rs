@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use super::defaults::{self, Defaults};
-use super::definitions::{self, Definitions};
+use super::definitions::{self, DeclaredTools, Definitions};
 use super::reload_settings;
 use super::{Mode, Policy, ReloadSettings};
 use crate::call::Root;
@@ -36,6 +36,8 @@ pub struct Bundle {
     pub names: Arc<Names>,
     /// How the texts that tools return are read.
     pub results: ResultFormats,
+    /// The known tools.
+    pub tools: DeclaredTools,
     /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
@@ -106,6 +108,7 @@ static RULES_RECORD: LazyLock<RecordShape> = LazyLock::new(|| {
             definitions::LETS,
             definitions::FUNCTIONS,
             definitions::RESULTS,
+            definitions::TOOLS,
             FieldShape::optional(
                 "policies",
                 Shape::List(policies),
@@ -135,7 +138,7 @@ pub fn compile(
     }
     let defaults = defaults::read(files, diagnostics);
     let reload = reload_settings::read(files, diagnostics);
-    let Definitions { names, results, mut referenced_files } =
+    let Definitions { names, results, tools, mut referenced_files } =
         definitions::compile(files, inherited, defaults, sources, diagnostics);
     let nodes = || {
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
@@ -165,14 +168,22 @@ pub fn compile(
         .collect();
     attach_policy_ids(nodes(), diagnostics);
     let revision = compute_revision(files, &policies, &names);
-    Bundle { policies, defaults, reload, names, results, revision, referenced_files }
+    let revision = match tools.digests.as_slice() {
+        [] => revision,
+        digests => json::digest(&json!([
+            revision.to_string(),
+            digests.iter().map(ToString::to_string).collect::<Vec<_>>()
+        ])),
+    };
+    Bundle { policies, defaults, reload, names, results, tools, revision, referenced_files }
 }
 
 /// Reports a file that has neither policies nor definitions.
 fn check_has_content(root: &YamlNode, diagnostics: &mut Diagnostics) {
     let definitions = [definitions::GROUPS, definitions::DATA, definitions::LETS, definitions::FUNCTIONS];
     let keys = definitions.map(|section| section.name);
-    let keys = keys.into_iter().chain(["policies", "defaults", definitions::RESULTS.name]);
+    let keys =
+        keys.into_iter().chain(["policies", "defaults", definitions::RESULTS.name, definitions::TOOLS.name]);
     let has_content = keys.into_iter().any(|key| root.get(key).is_some());
     if has_content || root.entries().is_none() || rules_record().has_misspelling_of(root, "policies") {
         return;

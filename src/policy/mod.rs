@@ -153,6 +153,7 @@ pub fn build_layer<N: Into<String>, T: Into<String>>(
 ) -> LoadedBundle {
     let mut loaded = source::load_texts(texts);
     definitions::reject_results_in_layer(&loaded.files, &mut loaded.diagnostics);
+    definitions::reject_tools_in_layer(&loaded.files, &mut loaded.diagnostics);
     build_with(loaded, bundle.names())
 }
 

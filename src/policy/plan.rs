@@ -7,6 +7,7 @@ use super::{Bundle, Defaults, Mode, Policy, ReloadSettings};
 use crate::json::Digest;
 use crate::script::Names;
 use crate::tool_result::ResultFormats;
+use crate::tools::ToolDescriptor;
 
 /// The policies in their evaluation order within a phase, without those that are off.
 #[derive(Debug)]
@@ -25,13 +26,15 @@ pub struct Plan {
     pub names: Arc<Names>,
     /// How the texts that tools return are read.
     pub results: ResultFormats,
+    /// The known tools.
+    pub tools: Vec<ToolDescriptor>,
 }
 
 /// Sorts a bundle's policies and removes those that are off.
 pub fn order_policies(bundle: Bundle) -> Plan {
-    let Bundle { mut policies, defaults, reload, revision, names, results, .. } = bundle;
+    let Bundle { mut policies, defaults, reload, revision, names, results, tools, .. } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.
     policies.sort_by_key(|policy| Reverse(policy.priority));
-    Plan { policies, disabled_ids: off, defaults, reload, revision, names, results }
+    Plan { policies, disabled_ids: off, defaults, reload, revision, names, results, tools: tools.descriptors }
 }

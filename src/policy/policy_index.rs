@@ -13,6 +13,7 @@ use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
 use crate::script::Names;
 use crate::tool_result::ResultFormats;
+use crate::tools::ToolDescriptor;
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
@@ -29,6 +30,7 @@ pub struct CompiledPolicies {
     revision: String,
     names: Arc<Names>,
     results: ResultFormats,
+    tools: Vec<ToolDescriptor>,
     by_exact_name: HashMap<String, Vec<u32>>,
     patterns: RegexSet,
     /// For each pattern of the set, the indices of the policies with that pattern.
@@ -43,8 +45,16 @@ impl CompiledPolicies {
     /// Indexes a plan.
     #[doc(hidden)]
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, disabled_ids, defaults, reload: reload_settings, revision, names, results } =
-            plan;
+        let Plan {
+            policies,
+            disabled_ids,
+            defaults,
+            reload: reload_settings,
+            revision,
+            names,
+            results,
+            tools,
+        } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_positions: HashMap<String, usize> = HashMap::new();
@@ -99,6 +109,7 @@ impl CompiledPolicies {
             revision: revision.to_string(),
             names,
             results,
+            tools,
             by_exact_name,
             patterns,
             by_pattern,
@@ -119,6 +130,11 @@ impl CompiledPolicies {
     #[doc(hidden)]
     pub fn results(&self) -> &ResultFormats {
         &self.results
+    }
+
+    /// The tools that the bundle declares under `tools`.
+    pub fn tools(&self) -> &[ToolDescriptor] {
+        &self.tools
     }
 
     /// The policies, in evaluation order.

@@ -36,6 +36,7 @@ pub(super) struct CheckArgs {
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
     /// Check against these tools, and check their schemas: a JSON array, or the result of an MCP tools/list
+    /// [default: the tools that the rules declare]
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// Output format
@@ -72,6 +73,9 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
         check_tools(path, tools, &mut built.diagnostics);
     }
     let tests = callgate_policy_tests::load(&arguments.paths);
+    let declared =
+        built.policies.as_ref().map(|rules| rules.tools().to_vec()).filter(|tools| !tools.is_empty());
+    let tools = tools.or(declared);
     let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
     let mut linted = lint(built, &beside);
     if arguments.diff {

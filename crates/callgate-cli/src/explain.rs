@@ -69,7 +69,6 @@ pub(super) struct ExplainArgs {
 pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
     let (policies, calls) = arguments.evaluation.split_rules_and_calls(arguments.calls.as_deref(), which)?;
-    let tools = arguments.evaluation.read_tools()?;
     let context = arguments.evaluation.read_context()?;
     let mut built = policy::build(policies);
     let Some(compiled) = built.policies.take() else {
@@ -80,6 +79,7 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
         let known = compiled.policies().iter().map(|policy| policy.id.as_str());
         check_policy_exists(wanted, known.chain(compiled.disabled_ids().iter().map(String::as_str)))?;
     }
+    let tools = arguments.evaluation.read_tools(&compiled)?;
     warn_about_invalid_schemas(&tools);
     let records = read_calls(calls, &context)?;
     let (records, index) = select_calls(records, arguments.call.as_deref(), calls)?;

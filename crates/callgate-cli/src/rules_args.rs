@@ -24,7 +24,7 @@ pub(super) struct EvaluationArgs {
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     policies: Vec<PathBuf>,
     /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?}, or the result of an MCP
-    /// tools/list
+    /// tools/list [default: the tools that the rules declare]
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// A JSON object, the context of every call; members of a call's own context override it
@@ -51,9 +51,12 @@ impl EvaluationArgs {
         }
     }
 
-    /// Reads `--tools`; empty without it.
-    pub(super) fn read_tools(&self) -> Result<Vec<ToolDescriptor>, CommandError> {
-        Ok(self.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default())
+    /// Reads `--tools`. Without it, the tools are those that the rules declare.
+    pub(super) fn read_tools(&self, rules: &CompiledPolicies) -> Result<Vec<ToolDescriptor>, CommandError> {
+        match &self.tools {
+            Some(path) => read_tools(path),
+            None => Ok(rules.tools().to_vec()),
+        }
     }
 
     /// Reads `--context`; empty without it.

@@ -213,7 +213,9 @@ pub(super) fn test_engine(
     tools: &[ToolDescriptor],
     clock: &ManualClock,
 ) -> EngineBuilder {
-    Engine::builder(policies).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
+    // A test file that names tools uses these instead of those that the rules declare.
+    let tools = if tools.is_empty() { policies.tools().to_vec() } else { tools.to_vec() };
+    Engine::builder(policies).tools(tools).clock(clock.clone()).seed(SEED)
 }
 
 /// A running case.

@@ -7,6 +7,7 @@ mod lets;
 mod results;
 mod sections;
 mod shapes;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,15 +18,18 @@ use crate::script::Names;
 use crate::source::LoadedFile;
 use crate::tool_result::ResultFormats;
 
-pub(super) use shapes::{DATA, FUNCTIONS, GROUPS, LETS, RESULTS};
+pub(super) use shapes::{DATA, FUNCTIONS, GROUPS, LETS, RESULTS, TOOLS};
 
 pub(super) use data::exclude_data_files;
 pub(super) use results::reject_in_layer as reject_results_in_layer;
+pub use tools::DeclaredTools;
+pub(super) use tools::reject_in_layer as reject_tools_in_layer;
 
 /// Bundle-wide definitions, and the files that they were read from.
 pub(super) struct Definitions {
     pub(super) names: Arc<Names>,
     pub(super) results: ResultFormats,
+    pub(super) tools: DeclaredTools,
     pub(super) referenced_files: Vec<PathBuf>,
 }
 
@@ -56,5 +60,6 @@ pub(super) fn compile(
     functions::read(&mut reader, &mut names);
     let names = lets::read(&mut reader, Arc::new(names));
     let results = results::read(&mut reader, &names);
-    Definitions { names, results, referenced_files: reader.referenced_files }
+    let tools = tools::read(&mut reader);
+    Definitions { names, results, tools, referenced_files: reader.referenced_files }
 }

@@ -58,6 +58,13 @@ pub(in crate::policy) const RESULTS: FieldShape = FieldShape::optional(
     "How `$.result` reads the texts that tools return, by tool pattern: `\"get_*\": json`. The name of a tool counts before patterns. \
      Default: `auto`.",
 );
+/// `tools`
+pub(in crate::policy) const TOOLS: FieldShape = FieldShape::optional(
+    "tools",
+    Shape::String("a JSON file such as `tools.json`"),
+    "The known tools: a JSON file beside the rules with an array of `{ name, input_schema }`, or the result of an MCP `tools/list`. Commands \
+     use them where `--tools` names no others.",
+);
 /// `functions`
 pub(in crate::policy) const FUNCTIONS: FieldShape = FieldShape::optional(
     "functions",

@@ -115,12 +115,12 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
 pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let which = "no calls given; add a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
     let (policies, calls) = arguments.evaluation.split_rules_and_calls(arguments.calls.as_deref(), which)?;
-    let tools = arguments.evaluation.read_tools()?;
     let context = arguments.evaluation.read_context()?;
     let compiled = match rules_args::load(policies) {
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
+    let tools = arguments.evaluation.read_tools(&compiled)?;
     warn_about_invalid_schemas(&tools);
     let mut lines = JsonLinesReader::open(calls)?;
     let runtime = new_runtime()?;
