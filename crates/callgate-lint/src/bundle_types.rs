@@ -21,6 +21,9 @@ use callgate::tools::ToolDescriptor;
 /// Kinds that act after the tool, where a script around the tool may have changed the arguments.
 const AFTER_TOOL: [&str; 6] = ["audit", "fact", "label", "recover", "redact", "transform"];
 
+/// The names of the elements that an expression can read, and its text.
+type ExpressionKey = (Vec<String>, String);
+
 /// The types of what the policies of a bundle read.
 pub(super) struct BundleTypes<'c, 'a> {
     checked: &'c LintContext<'a>,
@@ -32,8 +35,8 @@ pub(super) struct BundleTypes<'c, 'a> {
     facts: OnceCell<BTreeMap<String, ValueType>>,
     schemas: RefCell<HashMap<*const Value, ValueType>>,
     data: RefCell<HashMap<Vec<String>, ValueType>>,
-    /// The compiled expressions, by the names of the elements that they can read and their text.
-    expressions: RefCell<HashMap<(Vec<String>, String), Option<Rc<Expression>>>>,
+    /// The compiled expressions; `None` for one that is not valid.
+    expressions: RefCell<HashMap<ExpressionKey, Option<Rc<Expression>>>>,
 }
 
 /// The types of one call: of a tool, or of any.
