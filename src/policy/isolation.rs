@@ -20,7 +20,7 @@ pub fn build_isolated(
     if diagnostics.has_errors() {
         return Vec::new();
     }
-    let Bundle { policies, defaults, reload, names, results, revision, .. } = bundle;
+    let Bundle { policies, defaults, reload, names, results, revision, tools, .. } = bundle;
     let kept = policies.into_iter().filter(|policy| policy.mode != super::Mode::Off && keep(policy));
     kept.map(|policy| {
         CompiledPolicies::compile(Plan {
@@ -31,6 +31,7 @@ pub fn build_isolated(
             revision,
             names: names.clone(),
             results: results.clone(),
+            tools: tools.descriptors.clone(),
         })
     })
     .collect()

@@ -10,7 +10,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_tools;
 use super::output::{GREEN, Output, RED, print_build_errors};
 use super::progress::Progress;
-use super::run::{JsonLinesReader, parse_record, warn_about_invalid_schemas};
+use super::run::{CallLines, JsonLinesReader, warn_about_invalid_schemas};
 use callgate::Task;
 use callgate::json::Map;
 use callgate_analysis::{
@@ -114,10 +114,13 @@ fn read_samples(path: &Path) -> Result<Vec<CallSample>, CommandError> {
     let mut lines = JsonLinesReader::open(path)?;
     let file = path.display().to_string();
     let mut samples = Vec::new();
+    let context = Map::new();
+    let mut call_lines = CallLines::new(&context);
     while let Some(line) = lines.next_line(|| Ok(()))? {
         let number = line.number;
-        let record = line.text.and_then(|text| parse_record(text, number, &Map::new()));
+        let record = line.text.and_then(|text| call_lines.read(text, number));
         let record = record.map_err(|problem| CommandError::new(format!("{file}:{number}: {problem}")))?;
+        let Some(record) = record else { continue };
         let task = record.task().unwrap_or(Task::NONE);
         let origin = SampleOrigin::Recording { file: file.clone(), line: number };
         samples.push(CallSample { task, ..CallSample::new(record.call, origin) });

@@ -71,7 +71,8 @@ impl<'a> Findings<'a> {
 /// ` in `a`, `b` and 2 more`
 fn list_tools(tools: &[&str]) -> String {
     const SHOWN: usize = 3;
-    let shown: Vec<String> = tools.iter().take(SHOWN).map(|tool| format!("`{}`", escape_controls(tool))).collect();
+    let shown: Vec<String> =
+        tools.iter().take(SHOWN).map(|tool| format!("`{}`", escape_controls(tool))).collect();
     match (shown.as_slice(), tools.len().checked_sub(SHOWN).filter(|more| *more > 0)) {
         (shown, Some(more)) => format!(" in {} and {more} more tools", shown.join(", ")),
         ([first @ .., last], None) if !first.is_empty() => format!(" in {} and {last}", first.join(", ")),

@@ -38,6 +38,8 @@ mod rules_tests;
 mod generation;
 pub mod mutation;
 
+#[doc(hidden)]
+pub use case::TestedCall;
 pub use coverage::{
     BranchKind, Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy,
     UncountedPolicy, UncountedReason,
@@ -48,7 +50,5 @@ pub use loader::{LoadedSuite, load, load_texts, rules_paths};
 pub use reached_definitions::{definitions_of_policy, reached_names};
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, SuiteReport};
 pub use rules_tests::PolicyTests;
-#[doc(hidden)]
-pub use case::TestedCall;
 pub use runner::Suite;
 pub use test_schema::test_file_record;
