@@ -136,6 +136,7 @@ fn each_heavy_dependency_is_used_in_one_module() {
         ("hkdf", "seal"),
         ("hmac", "seal"),
         ("getrandom", "seal"),
+        ("ring", "seal"),
         ("rhai", "script"),
         ("dashu_float", "script"),
         ("jsonschema", "argument_schema"),

@@ -53,7 +53,7 @@ pub use http_upstream::HttpSpec;
 pub use identity::{Authenticator, IdentityError, IdentityFile, identity_record};
 pub use pins::{
     LockFile, LockFileError, PinStatus, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers,
-    SigningKey,
+    SigningKey, SigningKeyError,
 };
 pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;

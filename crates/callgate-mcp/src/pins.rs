@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-pub use signature::{PublicKey, Signature, SignerError, Signers, SigningKey};
+pub use callgate::seal::{PublicKey, SigningKey, SigningKeyError};
+pub use signature::{Signature, SignerError, Signers};
 
 use callgate::file_access::read_regular_file;
 use callgate::json::{self, Value, json};
@@ -187,7 +188,7 @@ impl LockFile {
 
     /// Signs the current content and replaces any earlier signature; `None` removes it.
     pub fn sign(&mut self, key: Option<&SigningKey>) {
-        self.signature = key.map(|key| key.sign(&self.signed_content()));
+        self.signature = key.map(|key| signature::sign(key, &self.signed_content()));
     }
 
     /// Returns whether it has a signature, of any signer, verified or not.

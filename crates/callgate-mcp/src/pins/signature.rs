@@ -1,19 +1,15 @@
 //! Ed25519 signatures of lock files, which prove who accepted the tools. Verification needs no secret.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use callgate::json::Value;
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
 use callgate::json;
-use callgate::seal::{SecretFileError, decode_hex, encode_hex, read_or_create_secret};
+use callgate::seal::{PublicKey, SigningKey, decode_hex, encode_hex};
 
-/// The prefix of a public key in text form.
-const PREFIX: &str = "ed25519:";
 /// The first member of the signed content: domain separation from signatures for other purposes.
 const SIGNATURE_CONTEXT: &str = "callgate pins";
 
@@ -34,23 +30,6 @@ impl Signature {
     }
 }
 
-/// The public key of someone who may accept tools. Text form: `ed25519:` and 64 hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicKey(Vec<u8>);
-
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", encode_hex(&self.0))
-    }
-}
-
-impl PublicKey {
-    fn parse(text: &str) -> Option<Self> {
-        let bytes = decode_hex(text.strip_prefix(PREFIX)?)?;
-        (bytes.len() == 32).then_some(Self(bytes))
-    }
-}
-
 /// The error of unusable signer keys.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
@@ -64,7 +43,7 @@ pub enum SignerError {
     },
     /// A line is not a public key.
     #[error(
-        "line {line} of `{}` is not a public key: write `{PREFIX}` and 64 hexadecimal digits, as `callgate pins key` prints them",
+        "line {line} of `{}` is not a public key: write `ed25519:` and 64 hexadecimal digits, as `callgate pins key` prints them",
         path.display()
     )]
     Line {
@@ -76,12 +55,6 @@ pub enum SignerError {
     /// The file has no public key.
     #[error("`{}` has no public key: write one per line, as `callgate pins key` prints them", .0.display())]
     Empty(PathBuf),
-    /// The file of the secret key can't be used.
-    #[error(transparent)]
-    Secret(#[from] SecretFileError),
-    /// The file of the secret key does not hold one.
-    #[error("`{}` is not a signing key: it must contain 64 hexadecimal digits", .0.display())]
-    NotAKey(PathBuf),
 }
 
 /// The people who may accept tools, by their public keys.
@@ -100,7 +73,7 @@ impl Signers {
         let keys = lines
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
             .map(|(line, text)| {
-                let key = text.split_whitespace().next().and_then(PublicKey::parse);
+                let key = text.split_whitespace().next().and_then(|key| key.parse().ok());
                 key.ok_or_else(|| SignerError::Line { path: path.to_owned(), line })
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -108,6 +81,11 @@ impl Signers {
             return Err(SignerError::Empty(path.to_owned()));
         }
         Ok(Self(keys))
+    }
+
+    /// Their public keys.
+    pub fn public_keys(&self) -> &[PublicKey] {
+        &self.0
     }
 
     /// Adds a signer.
@@ -122,9 +100,8 @@ impl Signers {
         let Some(key) = self.0.iter().find(|key| key.to_string() == signature.key) else {
             return Verification::UnknownSigner;
         };
-        let verified = decode_hex(&signature.signature).is_some_and(|bytes| {
-            UnparsedPublicKey::new(&ED25519, &key.0).verify(&signed_bytes(content), &bytes).is_ok()
-        });
+        let verified = decode_hex(&signature.signature)
+            .is_some_and(|signature| key.verify(&signed_bytes(content), &signature));
         if verified { Verification::Valid } else { Verification::Invalid }
     }
 }
@@ -143,35 +120,9 @@ pub(super) enum Verification {
     Invalid,
 }
 
-/// The secret key of someone who may accept tools.
-#[derive(Debug)]
-pub struct SigningKey(Ed25519KeyPair);
-
-impl SigningKey {
-    /// Reads the key of a file; creates the file with a new key if it is missing. Only its owner may have access to it.
-    ///
-    /// # Errors
-    /// The file can't be read or created, others can read it, or it does not contain a key.
-    pub fn from_file_or_new(path: &Path) -> Result<Self, SignerError> {
-        let text = read_or_create_secret(
-            path,
-            "Signs the tools that its owner accepts (`callgate pins accept --sign`). Keep it secret.",
-        )?;
-        let lines = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-        let seed = lines.and_then(decode_hex);
-        let pair = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
-        pair.map(Self).ok_or_else(|| SignerError::NotAKey(path.to_owned()))
-    }
-
-    /// The public key that verifies signatures of this key.
-    pub fn public_key(&self) -> PublicKey {
-        PublicKey(self.0.public_key().as_ref().to_vec())
-    }
-
-    pub(super) fn sign(&self, content: &Value) -> Signature {
-        let signature = encode_hex(self.0.sign(&signed_bytes(content)).as_ref());
-        Signature { key: self.public_key().to_string(), signature }
-    }
+/// Signs content with the secret key of someone who may accept tools.
+pub(super) fn sign(key: &SigningKey, content: &Value) -> Signature {
+    Signature { key: key.public_key().to_string(), signature: encode_hex(&key.sign(&signed_bytes(content))) }
 }
 
 fn signed_bytes(content: &Value) -> Vec<u8> {
