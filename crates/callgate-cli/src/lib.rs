@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 success, 1 negative result, 2 usage or I/O error.
 
 mod approvals;
+mod audit;
 mod supervise;
 mod check;
 mod completions;
@@ -67,6 +68,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
+    Audit(audit::AuditArgs),
     State(state_store::StateArgs),
     Task(task::TaskArgs),
     Proxy(proxy::ProxyArgs),
@@ -115,6 +117,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
+        Command::Audit(arguments) => audit::audit(&arguments, &mut output),
         Command::State(arguments) => state_store::state(&arguments, &mut output),
         Command::Task(arguments) => task::task(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),

@@ -1,26 +1,35 @@
 //! `--log`: where the events of calls, approvals and rules are recorded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::exit::CommandError;
 use super::output::print_warning;
 use callgate::engine::EngineBuilder;
-use callgate::seal::Keys;
-use callgate_log::{Content, EventFormat, FileLog, FileLogOptions, OnFailure, OnFull, StderrLog};
+use callgate::seal::{Keys, SigningKey};
+use callgate_log::{
+    AuditLog, AuditLogOptions, Content, EventFormat, FileLog, FileLogOptions, OnFailure, OnFull, StderrLog,
+};
+
+/// The prefix of the destination of an audit log.
+const AUDIT_PREFIX: &str = "audit:";
 
 /// The decision logs of a command.
 #[derive(clap::Args)]
 pub(super) struct LogArgs {
-    /// Record every decision: a FILE of JSON Lines, or `stderr` for people. Can be given several times
+    /// Record every decision: a FILE of JSON Lines, `audit:FILE` for a tamper-evident audit log, or `stderr` for people. Can be given
+    /// several times
     #[arg(long = "log", value_name = "DESTINATION")]
     destinations: Vec<String>,
     /// What log files contain of arguments and results: keyed digests, or the values as policies redact them
     #[arg(long, value_enum, default_value_t, requires = "destinations")]
     log_content: LogContent,
-    /// What happens to calls while a log file can't be written
-    #[arg(long, value_enum, default_value_t, requires = "destinations")]
-    log_on_failure: LogOnFailure,
-    /// What happens while a log file is written more slowly than calls arrive
+    /// What happens to calls while a log file can't be written. Without it they are denied for an audit log, and run for others
+    #[arg(long, value_enum, requires = "destinations")]
+    log_on_failure: Option<LogOnFailure>,
+    /// The secret key that signs checkpoints of audit logs, created if missing. Without it `FILE.key` beside the audit log
+    #[arg(long, value_name = "KEY", requires = "destinations")]
+    audit_key: Option<PathBuf>,
+    /// What happens while a log file is written more slowly than calls arrive. Calls always wait for an audit log
     #[arg(long, value_enum, default_value_t, requires = "destinations")]
     log_on_full: LogOnFull,
 }
@@ -32,10 +41,9 @@ enum LogContent {
     Redacted,
 }
 
-#[derive(Clone, Copy, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum LogOnFailure {
     /// They run; the log says how many events are lost
-    #[default]
     Continue,
     /// They are denied, with the code `log_unavailable`
     Deny,
@@ -53,13 +61,14 @@ enum LogOnFull {
 /// The open logs of a command. Dropping them writes what is queued.
 pub(super) struct OpenLogs {
     files: Vec<FileLog>,
+    audits: Vec<AuditLog>,
     to_stderr: bool,
 }
 
 impl LogArgs {
     /// Opens the logs. Without keys of the server, digests are comparable within this process only.
     pub(super) fn open(&self, keys: Option<&Keys>) -> Result<OpenLogs, CommandError> {
-        let mut logs = OpenLogs { files: Vec::new(), to_stderr: false };
+        let mut logs = OpenLogs { files: Vec::new(), audits: Vec::new(), to_stderr: false };
         if self.destinations.is_empty() {
             return Ok(logs);
         }
@@ -72,20 +81,32 @@ impl LogArgs {
             LogContent::Digests => Content::Digests,
             LogContent::Redacted => Content::Redacted,
         };
+        let on_failure = |default| match self.log_on_failure {
+            None => default,
+            Some(LogOnFailure::Continue) => OnFailure::Continue,
+            Some(LogOnFailure::Deny) => OnFailure::Deny,
+        };
         let options = FileLogOptions {
-            on_failure: match self.log_on_failure {
-                LogOnFailure::Continue => OnFailure::Continue,
-                LogOnFailure::Deny => OnFailure::Deny,
-            },
+            on_failure: on_failure(OnFailure::Continue),
             on_full: match self.log_on_full {
                 LogOnFull::Block => OnFull::Block,
                 LogOnFull::Drop => OnFull::Drop,
             },
             ..FileLogOptions::default()
         };
+        let audit_options =
+            AuditLogOptions { on_failure: on_failure(OnFailure::Deny), ..AuditLogOptions::default() };
+        if self.audit_key.is_some() && !self.destinations.iter().any(|name| name.starts_with(AUDIT_PREFIX)) {
+            return Err(CommandError::new("`--audit-key` needs an audit log; add `--log audit:FILE`"));
+        }
         for destination in &self.destinations {
             if destination == "stderr" {
                 logs.to_stderr = true;
+                continue;
+            }
+            if let Some(path) = destination.strip_prefix(AUDIT_PREFIX) {
+                let format = EventFormat::new(content, keys.clone());
+                logs.audits.push(self.open_audit_log(Path::new(path), format, audit_options)?);
                 continue;
             }
             let path = Path::new(destination.strip_prefix("file:").unwrap_or(destination));
@@ -96,11 +117,30 @@ impl LogArgs {
         }
         Ok(logs)
     }
+
+    fn open_audit_log(
+        &self,
+        path: &Path,
+        format: EventFormat,
+        options: AuditLogOptions,
+    ) -> Result<AuditLog, CommandError> {
+        let key_path = self.audit_key.clone().unwrap_or_else(|| {
+            let mut beside = path.as_os_str().to_owned();
+            beside.push(".key");
+            PathBuf::from(beside)
+        });
+        let key =
+            SigningKey::from_file_or_new(&key_path).map_err(|error| CommandError::new(error.to_string()))?;
+        AuditLog::open(path, format, key, options).map_err(|error| CommandError::new(error.to_string()))
+    }
 }
 
 impl OpenLogs {
     /// Adds the logs to an engine.
     pub(super) fn observe(&self, mut engine: EngineBuilder) -> EngineBuilder {
+        for audit in &self.audits {
+            engine = engine.observer(audit.clone());
+        }
         for file in &self.files {
             engine = engine.observer(file.clone());
         }
@@ -112,14 +152,22 @@ impl Drop for OpenLogs {
     fn drop(&mut self) {
         for file in &self.files {
             file.close();
-            if let Some(failure) = file.failure() {
-                print_warning(failure);
-            }
-            match file.lost() {
-                0 => {}
-                1 => print_warning("1 event is missing in a log"),
-                lost => print_warning(format!("{lost} events are missing in a log")),
-            }
+            warn_about_losses(file.failure(), file.lost());
         }
+        for audit in &self.audits {
+            audit.close();
+            warn_about_losses(audit.failure(), audit.lost());
+        }
+    }
+}
+
+fn warn_about_losses(failure: Option<String>, lost: u64) {
+    if let Some(failure) = failure {
+        print_warning(failure);
+    }
+    match lost {
+        0 => {}
+        1 => print_warning("1 event is missing in a log"),
+        lost => print_warning(format!("{lost} events are missing in a log")),
     }
 }

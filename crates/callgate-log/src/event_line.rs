@@ -4,7 +4,7 @@
 //! `callgate run` reads, so that a log with content is a recording.
 
 use callgate::call::{OutcomeKind, PolicyTrace, Reason};
-use callgate::json::{Value, json};
+use callgate::json::{Digest, Value, json};
 use callgate::seal::{Keys, Purpose};
 use callgate::{CallIdentity, EngineEvent, EngineEventKind, Outcome, RulesEvent, ToolCallSpan};
 
@@ -59,6 +59,23 @@ impl EventFormat {
         }
         self.write_kind(&mut line, &event.kind);
         line.finish()
+    }
+
+    /// The line of an event, within a length: without its values if they are too long, or else with its digest only.
+    pub(crate) fn bounded_line(&self, event: &EngineEvent<'_>, limit: usize) -> String {
+        let line = self.line(event);
+        if line.len() <= limit {
+            return line;
+        }
+        let without_values = Self::new(Content::Digests, self.keys.clone()).line(event);
+        if without_values.len() <= limit {
+            return without_values;
+        }
+        let mut short = start_line(event_name(&event.kind), event.time);
+        short.string("revision", event.revision);
+        short.number("omitted_bytes", line.len() as u64);
+        short.string("omitted_digest", &Digest::compute(line.as_bytes()).to_string());
+        short.finish()
     }
 
     fn write_call(&self, line: &mut JsonLine, call: &CallIdentity<'_>) {

@@ -1,7 +1,7 @@
 //! Decision logs of [Callgate](https://docs.rs/callgate): every event of an engine as one line of JSON.
 //!
 //! An [`Observer`](callgate::Observer) of the engine writes a log: [`FileLog`] to a file, by a thread of its own, and [`StderrLog`] for
-//! people. [`LogEntry`] reads lines back. Arguments and results are represented by keyed digests, unless the [`Content`] says
+//! people. [`AuditLog`] writes the same lines as a tamper-evident chain, which [`AuditVerifier`] verifies. [`LogEntry`] reads lines back. Arguments and results are represented by keyed digests, unless the [`Content`] says
 //! otherwise.
 //!
 //! ```
@@ -30,17 +30,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit_chain;
+mod audit_log;
+mod audit_report;
+mod audit_verification;
+mod chain_end;
 mod entry;
 mod event_line;
 mod event_schema;
 mod file_log;
 mod json_line;
+mod line_reader;
 mod log_file;
+mod log_files;
+mod log_filter;
 mod stderr_log;
 
+pub use audit_chain::{ChainHead, InvalidChainHead};
+pub use audit_log::{AuditLog, AuditLogError, AuditLogOptions};
+pub use audit_report::{AuditNote, AuditPosition, AuditProblem, AuditReport, Located};
+pub use audit_verification::AuditVerifier;
 pub use entry::{LogEntry, LogEntryError};
 pub use event_line::{Content, EventFormat, FORMAT_VERSION, event_name};
 pub use event_schema::event_schema;
 pub use file_log::{FileLog, FileLogOptions, OnFailure, OnFull};
+pub use line_reader::{LineReader, LogLine, MAX_LINE_BYTES};
 pub use log_file::{LogFileError, Rotation, rotated_path};
+pub use log_files::{audit_files, with_rotated_files};
+pub use log_filter::LogFilter;
 pub use stderr_log::{StderrLog, text_line};

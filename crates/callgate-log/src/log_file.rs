@@ -54,8 +54,10 @@ pub(crate) struct LogFile {
     /// The number of bytes of complete lines.
     bytes: u64,
     rotation: Rotation,
-    /// The file ends with a part of a line, which could not be removed.
+    /// The file ends with an incomplete line of a process that crashed.
     is_torn: bool,
+    /// The file ends with the beginning of lines that could not be written, and that could not be removed.
+    has_remainder: bool,
 }
 
 impl LogFile {
@@ -66,47 +68,64 @@ impl LogFile {
         let failed = |error| LogFileError::Open { path: path.to_owned(), error };
         let bytes = file.metadata().map_err(failed)?.len();
         let is_torn = bytes > 0 && last_byte(&file).map_err(failed)? != b'\n';
-        Ok(Self { path: path.to_owned(), file, bytes, rotation, is_torn })
+        Ok(Self { path: path.to_owned(), file, bytes, rotation, is_torn, has_remainder: false })
     }
 
-    /// Whether the file ended with an incomplete line when it was opened, or does so after a failed write.
+    /// Whether the file ends with an incomplete line of a process that crashed.
     pub(crate) fn is_torn(&self) -> bool {
         self.is_torn
     }
 
+    /// The file, for reading.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Waits until everything written is on the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
     /// Appends complete lines: all of them or, after an error, none as far as the operating system allows it.
     pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        let length = lines.len() as u64;
-        if self.bytes > 0 && self.bytes.saturating_add(length) > self.rotation.max_bytes {
+        self.refresh()?;
+        if self.bytes > 0 && self.bytes.saturating_add(lines.len() as u64) > self.rotation.max_bytes {
             self.rotate()?;
-        } else if self.was_moved() {
-            self.reopen()?;
         }
-        if self.is_torn {
-            self.write(b"\n")?;
-            self.is_torn = false;
+        if !self.is_torn {
+            return self.write(lines);
         }
-        self.write(lines)
+        self.write(&[b"\n", lines].concat())?;
+        self.is_torn = false;
+        Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self.file.write_all(bytes) {
-            Ok(()) => {
-                self.bytes += bytes.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // A part of a line may have been written: without this, the next line would continue it.
-                self.is_torn |= self.file.set_len(self.bytes).is_err();
-                Err(error)
-            }
+        let written = self.file.write_all(bytes);
+        match written {
+            Ok(()) => self.bytes += bytes.len() as u64,
+            // A part of a line may have been written: without this, the next line would continue it.
+            Err(_) => self.has_remainder = self.file.set_len(self.bytes).is_err(),
         }
+        written
     }
 
-    /// Whether another program has moved or removed the file, as `logrotate` does.
-    fn was_moved(&self) -> bool {
-        let (Ok(ours), now) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else { return false };
-        now.map_or(true, |now| (now.dev(), now.ino()) != (ours.dev(), ours.ino()))
+    /// Takes note of what other programs did to the file: `logrotate` moves or truncates it.
+    fn refresh(&mut self) -> io::Result<()> {
+        let ours = self.file.metadata()?;
+        let is_in_place = fs::symlink_metadata(&self.path)
+            .is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino()));
+        if !is_in_place {
+            return self.reopen();
+        }
+        if self.has_remainder {
+            self.bytes = self.bytes.min(ours.len());
+            self.file.set_len(self.bytes)?;
+            self.has_remainder = false;
+        } else {
+            self.bytes = ours.len();
+        }
+        Ok(())
     }
 
     /// Moves the file to `FILE.1`, older ones one further, and begins a new one.
@@ -131,6 +150,7 @@ impl LogFile {
         self.bytes = file.metadata()?.len();
         self.is_torn = self.bytes > 0 && last_byte(&file)? != b'\n';
         self.file = file;
+        self.has_remainder = false;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ pub(super) mod call_lines;
 pub(super) mod line_reader;
 mod recorded_executor;
 mod report;
-mod outcome_row;
+pub(super) mod outcome_row;
 pub(super) mod open_sessions;
 mod summary;
 

@@ -215,7 +215,7 @@ pub(super) fn is_replayed(outcome: &Outcome) -> bool {
 }
 
 /// The mark and the colour of an outcome; the mark identifies it without colour, too.
-pub(super) fn mark_and_style(kind: OutcomeKind) -> (&'static str, Style) {
+pub(crate) fn mark_and_style(kind: OutcomeKind) -> (&'static str, Style) {
     match kind {
         OutcomeKind::Executed => ("✓", GREEN),
         OutcomeKind::Cached | OutcomeKind::Answered => ("✓", CYAN),
@@ -230,7 +230,7 @@ pub(super) fn mark_and_style(kind: OutcomeKind) -> (&'static str, Style) {
 }
 
 /// Formats a duration in a fitting unit: `41 µs`, `1.2 ms`, `3.4 s`.
-pub(super) fn format_duration(microseconds: u64) -> String {
+pub(crate) fn format_duration(microseconds: u64) -> String {
     let (amount, unit) = match microseconds {
         0..1000 => return format!("{microseconds} µs"),
         1000..1_000_000 => (microseconds as f64 / 1e3, "ms"),
