@@ -71,7 +71,7 @@ enum Command {
     Audit(audit::AuditArgs),
     State(state_store::StateArgs),
     Task(task::TaskArgs),
-    Proxy(proxy::ProxyArgs),
+    Proxy(Box<proxy::ProxyArgs>),
     Pins(pins::PinsArgs),
     Install(install::Install),
     Uninstall(install::UninstallArgs),

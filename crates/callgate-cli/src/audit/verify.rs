@@ -93,7 +93,7 @@ fn write_end(report: &AuditReport, output: &mut Output) -> Result<(), CommandErr
         (true, _) if report.is_intact() => "; the log is closed".to_owned(),
         (_, 0) => "; the log is not closed: later lines may have been cut".to_owned(),
         (_, unproven) => format!(
-            "; the log is not closed: its last {} can have been changed, and later ones cut",
+            "; the log is not closed: its last {} may have been changed, and later ones cut",
             lines(unproven)
         ),
     };
