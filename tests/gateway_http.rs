@@ -4,7 +4,7 @@ mod approvals;
 mod callers;
 mod connections;
 mod endpoint;
-mod harness;
+pub mod harness;
 mod identity;
 mod protocol;
 mod results;

@@ -150,6 +150,8 @@ mod streams;
 #[cfg(test)]
 mod suites;
 #[cfg(test)]
+mod telemetry;
+#[cfg(test)]
 mod tenants;
 #[cfg(test)]
 mod times;

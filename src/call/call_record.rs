@@ -127,6 +127,7 @@ impl CallRecord {
                 server,
                 context,
                 options: Value::Null,
+                trace_parent: None,
             },
             session,
             round: members.remove("round").filter(|round| !round.is_null()),

@@ -56,6 +56,9 @@ pub struct ToolCall {
     /// Passed through to the host's own executor. Policies do not see it; an `around` script may replace it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub options: Value,
+    /// The span that the call belongs to, as in the header `traceparent` (W3C Trace Context). For observers: policies do not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<String>,
 }
 
 impl ToolCall {
@@ -73,6 +76,7 @@ impl ToolCall {
             server: None,
             context: Value::Null,
             options: Value::Null,
+            trace_parent: None,
         }
     }
 
@@ -86,6 +90,7 @@ impl ToolCall {
             server: self.server.clone(),
             context: self.context.clone(),
             options: self.options.clone(),
+            trace_parent: self.trace_parent.clone(),
         }
     }
 
@@ -100,6 +105,13 @@ impl ToolCall {
     #[must_use]
     pub fn with_options(mut self, options: Value) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The same call as part of a span, named as in the header `traceparent` (W3C Trace Context).
+    #[must_use]
+    pub fn with_trace_parent(mut self, trace_parent: impl Into<String>) -> Self {
+        self.trace_parent = Some(trace_parent.into());
         self
     }
 

@@ -37,6 +37,7 @@ impl<'a> CallOrigin<'a> {
             context: &self.context,
             task: self.task,
             round: self.round,
+            trace_parent: self.call.trace_parent.as_deref(),
         }
     }
 }

@@ -182,10 +182,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok(None) => return Err(Conflict),
             Err(error) => return Ok(resumed(self.stay_pending(resume, verified.request(), &error).await)),
         };
-        if let NextStep::Deny(decision) | NextStep::Run(decision) = &step {
-            if self.context.services.is_new_decision(ledger, key).await {
-                self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
-            }
+        if let NextStep::Deny(decision) | NextStep::Run(decision) = &step
+            && self.context.services.is_new_decision(ledger, key).await
+        {
+            self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
         }
         let (decision, effect) = match step {
             NextStep::Run(_) => {

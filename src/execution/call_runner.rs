@@ -206,7 +206,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             admission::admit(&self.context, &mut decision, &mut limits, self.state).await;
         }
         if !self.context.services.observers.is_empty() {
-            self.report_decision(&decision);
+            self.report_decision(&decision, attempt.started);
             self.refuse_unrecorded(&mut decision).await;
         }
         match decision.effect() {

@@ -90,7 +90,7 @@ impl EngineServices {
         self.correct_limits(Vec::new()).await
     }
 
-    /// Stores corrections. What only gives back is not tried again: it might be given back twice.
+    /// Stores corrections. A refund is not tried again: it might be made twice.
     pub(super) async fn correct_limits(
         &self,
         mut corrections: Vec<LimitCorrection>,

@@ -58,6 +58,8 @@ pub struct CallIdentity<'a> {
     pub task: &'a Task,
     /// The place of the call in its round, if it is known.
     pub round: Option<RoundPosition>,
+    /// The span that the call belongs to, as the host supplied it: a `traceparent` (W3C Trace Context), which may be malformed.
+    pub trace_parent: Option<&'a str>,
 }
 
 /// What happened.
@@ -100,6 +102,8 @@ pub struct CallDecided<'a> {
     pub policies: &'a [PolicyTrace],
     /// The final arguments, redacted.
     pub input: &'a Value,
+    /// The time from the arrival of the call to this decision: hooks, the ledger, policies, budgets and limits.
+    pub duration: Duration,
 }
 
 /// The start of a `tool.call` span: a call that is about to reach its tool, or a wrapper that answers in the tool's place.

@@ -96,7 +96,7 @@ pub enum RealCost {
 }
 
 impl LimitCorrection {
-    /// Whether it only gives back a part of the estimate. Leaving it out is the stricter choice.
+    /// Whether it only refunds a part of the estimate. Leaving it out is the stricter choice.
     pub fn is_refund(&self) -> bool {
         matches!(self.cost, RealCost::Known(cost) if cost <= self.acquisition.cost)
     }
@@ -122,8 +122,8 @@ pub trait LimitStore: Send + Sync {
     ) -> StoreFuture<'a, Vec<LimitRefusal>>;
 
     /// Corrects estimates. More than the estimate is acquired at `now` whatever is left: an overshoot is debt, and nothing is admitted
-    /// until it has flowed back. Less is given back as far as it still counts: what has flowed back since it was acquired, or belongs to
-    /// another period, is not given back again.
+    /// until it has flowed back. Less is refunded as far as it still counts: what has flowed back since it was acquired, or belongs to
+    /// another period, is not refunded again.
     ///
     /// # Errors
     /// If it is unknown whether the corrections are stored.

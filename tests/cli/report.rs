@@ -91,7 +91,7 @@ fn damaged_lines_are_reported_and_the_rest_is_counted() {
     let dir = dir_with_log();
     let text = fs::read_to_string(dir.0.path().join("log.jsonl")).unwrap();
     let cut = text.trim_end().len() - 10;
-    fs::write(dir.0.path().join("cut.jsonl"), &text[..cut]).unwrap();
+    fs::write(dir.0.path().join("cut.jsonl"), text.get(..cut).unwrap()).unwrap();
     let report = dir.run(&["report", "cut.jsonl"]);
     assert_eq!(report.code, Some(0), "the end of a log that is being written is no error");
     assert!(report.stderr.contains("the last line is incomplete"), "{}", report.stderr);

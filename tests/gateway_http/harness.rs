@@ -228,8 +228,16 @@ impl RunningGateway {
         log: Arc<Mutex<Vec<String>>>,
         server: impl FnOnce(HttpServer) -> HttpServer,
     ) -> Self {
+        Self::from_gateway_with(gateway, log, |_, http_server| server(http_server)).await
+    }
+
+    pub async fn from_gateway_with(
+        gateway: Gateway,
+        log: Arc<Mutex<Vec<String>>>,
+        server: impl FnOnce(&Arc<Gateway>, HttpServer) -> HttpServer,
+    ) -> Self {
         let gateway = Arc::new(gateway);
-        let server = server(HttpServer::new(Arc::clone(&gateway)));
+        let server = server(&gateway, HttpServer::new(Arc::clone(&gateway)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (end, told) = oneshot::channel();

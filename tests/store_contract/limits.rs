@@ -225,7 +225,7 @@ pub fn refunds_give_back_what_still_counts(new: &New) {
         assert!(acquire_one(&*store, at, take("k", allowance, left + 1)).is_err(), "{allowance:?}");
         assert_eq!(acquire_one(&*store, at, take("k", allowance, left)), Ok(()), "{allowance:?}");
     }
-    // What others have acquired since is not given back.
+    // What others have acquired since is not refunded.
     for (allowance, later) in [(gcra(6, 60, 3), 30), (fixed(3, 60), 60), (sliding(3, 60), 60)] {
         let store = new();
         assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 3)), Ok(()));

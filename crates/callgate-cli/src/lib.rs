@@ -13,6 +13,7 @@ mod exit;
 mod explain;
 mod json_inputs;
 mod log_args;
+mod metrics_args;
 mod init;
 mod install;
 mod manual_pages;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_context;
 use super::log_args::LogArgs;
+use super::metrics_args::MetricsArgs;
 use super::output::{print_warning, quote_shell_word};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
@@ -16,7 +17,10 @@ use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
 use super::state_store::OpenStateStore;
 use super::supervise;
 use callgate::engine::{Engine, ReloadEvent};
-use callgate_mcp::{Gateway, ServerSpec, TaskSource, Transport};
+use callgate_mcp::{Gateway, HealthProbe, ServerSpec, TaskSource, Transport};
+
+/// The name of the gateway's own rules in metrics.
+const GATEWAY_BUNDLE: &str = "gateway";
 
 /// Run an MCP gateway: evaluate every tool call between an MCP client and its servers against the policies.
 ///
@@ -56,6 +60,8 @@ pub(super) struct ProxyArgs {
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     listening: HttpArgs,
     #[command(flatten)]
     servers: ServerArgs,
@@ -90,7 +96,19 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = OpenStateStore::open_or_new(&url, &runtime)?;
     let logs = arguments.log.open(Some(&state.keys))?;
-    let engine = logs.observe(Engine::builder(rules)).store(state.store).keys(state.keys).build();
+    let served_metrics = arguments.metrics.open()?;
+    if let Some(served) = &served_metrics {
+        logs.count_lost_events(served.metrics());
+    }
+    let builder = |rules, bundle: &str| {
+        let builder = logs.observe(Engine::builder(rules));
+        match &served_metrics {
+            Some(served) => served.observe(builder, bundle),
+            None => builder,
+        }
+    };
+    let store = state.store;
+    let engine = builder(rules, GATEWAY_BUNDLE).store(Arc::clone(&store)).keys(state.keys).build();
     let mut watched = vec![(engine.clone(), policies)];
     let mut servers = Vec::new();
     for server in config.servers {
@@ -98,7 +116,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             true => None,
             false => {
                 let engine = match rules_args::load(&server.policies) {
-                    Ok(rules) => logs.observe(Engine::builder(rules)).build(),
+                    Ok(rules) => builder(rules, &format!("server/{}", server.name)).build(),
                     Err(exit) => return Ok(exit),
                 };
                 watched.push((engine.clone(), server.policies));
@@ -143,8 +161,12 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
         gateway = gateway.with_rule_reload();
     }
+    if let Some(served) = &served_metrics {
+        gateway = served.observe_tools(gateway);
+    }
     let gateway = Arc::new(gateway);
-    let http_server = match arguments.listening.prepare_server(&gateway)? {
+    let health = HealthProbe::new(Arc::clone(&gateway), store);
+    let http_server = match arguments.listening.prepare_server(&gateway, &health)? {
         proxy_http::HttpServerSetup::Disabled => None,
         proxy_http::HttpServerSetup::Ready(http_server) => Some(http_server),
         proxy_http::HttpServerSetup::Invalid => return Ok(ExitStatus::Failure),
@@ -153,6 +175,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
         watches.push(reload_output::start_watcher(engine, policies)?);
         notify_clients_of_reloads(engine, &gateway, runtime.handle());
+    }
+    if let Some(served) = served_metrics {
+        runtime.block_on(served.serve(&gateway, health))?;
     }
     let served = runtime.block_on(async {
         let (stdin, over) = ReadUntilShutdown::new(callgate_mcp::stdin());

@@ -10,7 +10,8 @@ use super::exit::CommandError;
 use super::output::{print_diagnostics, print_note};
 use super::shutdown_signal::wait_for_shutdown;
 use callgate_mcp::{
-    DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, Gateway, HttpServer, IdentityFile, SessionNameSource,
+    DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, Gateway, HealthProbe, HttpServer, IdentityFile,
+    SessionNameSource,
 };
 
 /// HTTP server options: the address, authentication and limits.
@@ -65,11 +66,15 @@ impl HttpArgs {
     }
 
     /// Prepares the HTTP server of a gateway, if `--listen` is set.
-    pub(super) fn prepare_server(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
+    pub(super) fn prepare_server(
+        &self,
+        gateway: &Arc<Gateway>,
+        health: &HealthProbe,
+    ) -> Result<HttpServerSetup, CommandError> {
         let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Disabled) };
         let address = parse_address(listen)?;
         let mut server = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
-        server = server.with_max_conversations(self.most_conversations);
+        server = server.with_max_conversations(self.most_conversations).with_health_probe(health.clone());
         if let Some(most) = self.most_connections {
             server = server.with_max_connections(most);
         }
@@ -104,7 +109,8 @@ impl ReadyHttpServer {
     }
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, CommandError> {
+/// Parses an address, or looks up its host name.
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, CommandError> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.ok_or_else(|| {
         CommandError::new(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))

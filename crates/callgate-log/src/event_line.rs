@@ -36,6 +36,11 @@ impl EventFormat {
         Self { content, keys }
     }
 
+    /// What lines contain of arguments and results.
+    pub fn content(&self) -> Content {
+        self.content
+    }
+
     /// The line of an event, without a line break at its end.
     pub fn line(&self, event: &EngineEvent<'_>) -> String {
         let mut line = start_line(event_name(&event.kind), event.time);

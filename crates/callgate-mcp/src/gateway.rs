@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::client_info::ClientContext;
 use super::pins::{LockFileError, PinStatus, PinnedTools, Signers};
+use super::server_health::ServerHealth;
 use super::task_source::TaskSource;
 use super::tool_change_notifier::ToolChangeNotifier;
 use super::upstream_server::{ServerSpec, Transport};
@@ -14,9 +15,12 @@ use callgate::json::Value;
 use callgate::policy::CompiledPolicies;
 use callgate::safe_text::escape_controls;
 use callgate::session::ConcurrentSession;
+use callgate::tools::ToolDescriptor;
 
 /// The default maximum size of a message, in bytes.
 pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 64 << 20;
+
+type ToolsListed = dyn Fn(&str, &[ToolDescriptor]) + Send + Sync;
 
 /// An MCP gateway: policies between clients and the servers behind it.
 pub struct Gateway {
@@ -37,6 +41,9 @@ pub struct Gateway {
     /// The rules can be reloaded while it runs.
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
+    tools_listed: Box<ToolsListed>,
+    /// Which servers answer.
+    pub(super) server_health: ServerHealth,
     /// Those of the connected clients.
     notifiers: Mutex<Vec<Weak<ToolChangeNotifier>>>,
     /// Tools already logged as not reviewed.
@@ -52,9 +59,11 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// A gateway in front of these servers.
     pub fn new(engine: Engine, servers: impl IntoIterator<Item = ServerSpec>) -> Self {
+        let servers: Vec<Arc<ServerSpec>> = servers.into_iter().map(Arc::new).collect();
         Self {
             engine,
-            servers: servers.into_iter().map(Arc::new).collect(),
+            server_health: ServerHealth::new(servers.len()),
+            servers,
             context: Value::Null,
             session: None,
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
@@ -63,6 +72,7 @@ impl Gateway {
             task: None,
             rules_can_change: false,
             log: Box::new(|_| {}),
+            tools_listed: Box::new(|_, _| {}),
             notifiers: Mutex::new(Vec::new()),
             logged_tools: Mutex::default(),
         }
@@ -128,6 +138,21 @@ impl Gateway {
         self
     }
 
+    /// Sets a listener that receives the name and the tools of a server each time a client has loaded them.
+    #[must_use]
+    pub fn with_tools_listener(
+        mut self,
+        listener: impl Fn(&str, &[ToolDescriptor]) + Send + Sync + 'static,
+    ) -> Self {
+        self.tools_listed = Box::new(listener);
+        self
+    }
+
+    /// Whether each server answers, by name: it has not failed within the last 30 seconds, or has answered since.
+    pub fn servers_up(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.servers.iter().map(|spec| spec.name.as_str()).zip(self.server_health.iter())
+    }
+
     /// Sets the maximum size of a message, in bytes.
     #[must_use]
     pub fn with_max_message_size(mut self, bytes: usize) -> Self {
@@ -138,6 +163,10 @@ impl Gateway {
     /// Writes to the operator's log. Text from servers and clients must be escaped.
     pub(super) fn log(&self, message: &str) {
         (self.log)(message);
+    }
+
+    pub(super) fn report_tools(&self, server: &str, tools: &[ToolDescriptor]) {
+        (self.tools_listed)(server, tools);
     }
 
     /// The review status of a tool. Without a lock file, every tool is accepted.

@@ -33,6 +33,7 @@ mod client_sender;
 mod pending_messages;
 mod pins;
 mod requester;
+mod server_health;
 mod upstream_event;
 mod upstream_server;
 mod tool_change_notifier;
@@ -48,7 +49,10 @@ pub use client_info::ClientContext;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
 pub use description_scan::{DescriptionFinding, scan_description};
 pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
-pub use http_server::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpServer, SessionNameSource};
+pub use http_server::{
+    BearerSecret, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HealthProbe, HttpServer, MetricsServer,
+    SessionNameSource,
+};
 pub use http_upstream::HttpSpec;
 pub use identity::{Authenticator, IdentityError, IdentityFile, identity_record};
 pub use pins::{

@@ -72,6 +72,7 @@ pub(super) async fn call_tool(
     let mut call = ToolCall::new(connection.requests.new_call_id(), tool, arguments(&message))
         .with_server(upstream.name());
     call.context.clone_from(&connection.context);
+    call.trace_parent = message.trace_parent().map(str::to_owned);
     let request = CallRequest { message: &message, id, tool };
     let executor = UpstreamExecutor::new(connection, upstream, request, cancelled);
     let response = run(&executor, call, &reply, sender).await;

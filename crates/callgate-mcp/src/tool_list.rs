@@ -52,9 +52,11 @@ pub(super) fn filter_tools(
     response
 }
 
-/// Registers a server's tools with the session, for their schemas and hints.
+/// Registers a server's tools with the session, for their schemas and hints, and reports them to the host.
 fn register_tools(session: &ConcurrentSession, upstream: &Upstream) {
-    session.add_tools(upstream.tools().descriptors(upstream.name()));
+    let tools = upstream.tools().descriptors(upstream.name());
+    upstream.report_tools(&tools);
+    session.add_tools(tools);
 }
 
 /// Loads the tools of a server before one of them is called. Returns whether all are known; `false` if the server does not list them.

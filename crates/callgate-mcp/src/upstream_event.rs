@@ -15,6 +15,8 @@ pub struct UpstreamError(pub(super) String);
 pub(super) enum UpstreamEvent {
     /// A message, with the request that it belongs to if its transport reports that.
     Message { message: JsonRpcMessage, about: Option<RequestId> },
+    /// An error response on behalf of the server, which can't be reached or fails.
+    Failed { response: JsonRpcMessage, about: RequestId },
     /// A malformed message: the problem, and the requests that it may answer.
     Malformed { why: String, answers: Vec<RequestId> },
     /// A problem that answers no request.

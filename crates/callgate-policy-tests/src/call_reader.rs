@@ -77,6 +77,7 @@ pub(super) fn read(
         server: laid.text("server"),
         context: if context.is_empty() { Value::Null } else { Value::Object(context) },
         options: Value::Null,
+        trace_parent: None,
     };
     let task = laid.get("task").and_then(|node| reader.read_task(node));
     Some(CallStep { call, task, answers, expect })

@@ -1,5 +1,7 @@
 //! Notifies listeners and observers of a call: its decision, its start, its outcome.
 
+use std::time::Instant;
+
 use super::CallRunner;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::execution::CallContext;
@@ -7,14 +9,19 @@ use crate::host::{CallDecided, EngineEventKind, ToolCallSpan, ToolCallStart, Too
 use crate::kernel::{Decision, Event, notify};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
-    /// Notifies observers of the decision on a call, its limits included.
-    pub(super) fn report_decision(&self, decision: &Decision<'_>) {
+    /// Notifies observers of the decision on a call that arrived at `started`, its limits included.
+    pub(super) fn report_decision(&self, decision: &Decision<'_>, started: Instant) {
         let call = decision.call();
         let Some(origin) = self.context.origin(call, self.state) else { return };
         let input = self.context.kernel.redacted_input(decision, self.state);
         let (reason, policies) = (decision.reason(), decision.policies());
-        let decided =
-            CallDecided { effect: decision.effect(), reason: &reason, policies: &policies, input: &input };
+        let decided = CallDecided {
+            effect: decision.effect(),
+            reason: &reason,
+            policies: &policies,
+            input: &input,
+            duration: started.elapsed(),
+        };
         self.context.services.observers.notify_of_call(&origin, EngineEventKind::CallDecided(decided));
     }
 

@@ -31,6 +31,10 @@ impl ClientConnection {
             UpstreamEvent::Closed(UpstreamError(why)) => {
                 upstream.handle_lost_connection(generation, &why).await;
             }
+            UpstreamEvent::Failed { response, about } => {
+                upstream.record_failure();
+                self.handle_server_response(upstream, response, &about).await;
+            }
             UpstreamEvent::Message { message, about } => {
                 upstream.record_activity();
                 match message.kind().clone() {

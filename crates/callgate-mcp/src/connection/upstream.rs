@@ -20,6 +20,7 @@ use crate::tool_cache::ToolCache;
 use crate::upstream_event::{UpstreamError, UpstreamEvent};
 use crate::upstream_server::ServerSpec;
 use callgate::json::Value;
+use callgate::tools::ToolDescriptor;
 
 /// Timeout of a server for a request to all servers; then the merged response omits it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -203,6 +204,7 @@ impl Upstream {
             Ok(response) => response,
             Err(_) => {
                 self.has_timed_out.store(true, Ordering::Relaxed);
+                self.shared.gateway.server_health.record_failure(self.index);
                 Err(UpstreamError("it does not respond".to_owned()))
             }
         }
@@ -217,6 +219,18 @@ impl Upstream {
     /// Records that it has sent a message, so that it gets the full timeout again.
     pub(super) fn record_activity(&self) {
         self.has_timed_out.store(false, Ordering::Relaxed);
+        self.shared.gateway.server_health.record_success(self.index);
+    }
+
+    /// Records that it can't be reached. It fails at once, so it gets the full timeout again.
+    pub(super) fn record_failure(&self) {
+        self.has_timed_out.store(false, Ordering::Relaxed);
+        self.shared.gateway.server_health.record_failure(self.index);
+    }
+
+    /// Reports its tools to the host.
+    pub(crate) fn report_tools(&self, tools: &[ToolDescriptor]) {
+        self.shared.gateway.report_tools(&self.spec.name, tools);
     }
 
     /// Whether a request with this id is pending at it.

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 use thiserror::Error;
 
 use crate::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
-use crate::jsonrpc::{JsonRpcMessage, code};
+use crate::jsonrpc::{JsonRpcMessage, TRACE_PARENT, code};
 use crate::method;
 use callgate::json::Value;
 
@@ -28,6 +28,11 @@ pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Opt
         (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_owned())),
         (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_owned())),
     }
+}
+
+/// The span of a request, if it is named. One that is not a single value is ignored, as malformed ones are.
+pub(super) fn trace_parent(headers: &HeaderMap) -> Option<&str> {
+    single_value(headers, TRACE_PARENT).ok().flatten()
 }
 
 /// Whether a client accepts a content type.

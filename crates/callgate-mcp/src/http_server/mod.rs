@@ -6,6 +6,8 @@ mod connection_limits;
 mod conversations;
 mod notification_stream;
 mod headers;
+mod health_probe;
+mod metrics_server;
 mod request_ids;
 mod post_handler;
 mod responses;
@@ -36,6 +38,8 @@ use crate::identity::{
 };
 
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
+pub use health_probe::HealthProbe;
+pub use metrics_server::{BearerSecret, MetricsServer};
 pub use session_name::SessionNameSource;
 
 /// The default maximum number of connected clients.
@@ -60,6 +64,7 @@ pub struct HttpServer {
     max_clients: usize,
     max_connections: Option<usize>,
     max_conversations: usize,
+    health: Option<HealthProbe>,
 }
 
 impl std::fmt::Debug for HttpServer {
@@ -92,7 +97,15 @@ impl HttpServer {
             max_clients: DEFAULT_MAX_CLIENTS,
             max_connections: None,
             max_conversations: DEFAULT_MAX_CONVERSATIONS,
+            health: None,
         }
+    }
+
+    /// Answers `/healthz` and `/readyz`, without authentication and without details.
+    #[must_use]
+    pub fn with_health_probe(mut self, health: HealthProbe) -> Self {
+        self.health = Some(health);
+        self
     }
 
     /// Requires authentication; policies see the authenticated caller.
@@ -192,7 +205,10 @@ impl HttpServer {
             gateway: self.gateway,
         });
         let idle_check = tokio::spawn(Arc::clone(&clients).close_idle());
-        let routes = Router::new().route(PATH, any(handle_request)).with_state(state);
+        let mut routes = Router::new().route(PATH, any(handle_request)).with_state(state);
+        if let Some(health) = self.health {
+            routes = routes.merge(health.routes());
+        }
         let mut closed = closing;
         let shutdown = async move {
             end.await;

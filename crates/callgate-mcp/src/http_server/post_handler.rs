@@ -112,7 +112,8 @@ impl ServerState {
         {
             return error_response(&message, code::HEADER_MISMATCH, &why);
         }
-        let message = self.with_task(message, headers, &client);
+        let message =
+            self.with_task(message, headers, &client).with_trace_parent(headers::trace_parent(headers));
         let (ids, message) = RequestIds::rewrite(message, &id, client.next_request_number());
         self.respond(message, ActiveRequest { client, ids, is_stateless: true, is_answered: false }, caller)
             .await
@@ -178,7 +179,9 @@ impl ServerState {
         match message.kind().clone() {
             MessageKind::Request(id) => {
                 let ids = RequestIds::unchanged(&id);
-                let message = self.with_task(message, headers, &client);
+                let message = self
+                    .with_task(message, headers, &client)
+                    .with_trace_parent(headers::trace_parent(headers));
                 self.respond(
                     message,
                     ActiveRequest { client, ids, is_stateless: false, is_answered: false },

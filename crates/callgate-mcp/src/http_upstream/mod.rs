@@ -148,7 +148,14 @@ impl SharedConnection {
     /// Answers a request with an error on behalf of the server.
     async fn emit_error(&self, id: &RequestId, why: &str, status: Option<u16>) {
         let data = status.map(|status| json!({ "httpStatus": status }));
-        self.emit(JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
+        let response = JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, data);
+        match status {
+            // It answers, if only by refusing.
+            Some(..500) => self.emit(response, Some(id)).await,
+            Some(500..) | None => {
+                let _ = self.events.send(UpstreamEvent::Failed { response, about: id.clone() }).await;
+            }
+        }
     }
 
     /// Sends a message that needs no response. Returns whether the server accepted it.

@@ -46,7 +46,8 @@ pub(super) fn connect(
     shared: &UpstreamContext,
 ) -> Result<UpstreamConnection, UpstreamError> {
     let (sender, events) = mpsc::channel(QUEUE_CAPACITY);
-    let connection = UpstreamConnection::open(spec, sender, shared.gateway.max_message_size)?;
+    let connection = UpstreamConnection::open(spec, sender, shared.gateway.max_message_size)
+        .inspect_err(|_| shared.gateway.server_health.record_failure(server))?;
     let _ = shared.connections.send(EventStream { server, generation, events });
     Ok(connection)
 }
@@ -119,6 +120,7 @@ impl Upstream {
         let mut transport = self.transport.write().await;
         if transport.generation == generation && transport.connection.take().is_some() {
             self.shared.gateway.log(&why);
+            self.shared.gateway.server_health.record_failure(self.index);
         }
         drop(transport);
         // Then the requests that were sent while the connection was still present.

@@ -1,0 +1,71 @@
+//! Traces and logs over OTLP: events → spans and log records, sent by a thread of its own. A collector that can't be reached delays no
+//! call; what it misses is counted.
+
+mod exporter_thread;
+mod log_records;
+mod tool_spans;
+mod trace_parent;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use callgate::{EngineEvent, Observer};
+use callgate_log::EventFormat;
+
+use self::exporter_thread::{ExporterThread, Telemetry};
+use self::log_records::LogRecords;
+use self::tool_spans::ToolSpans;
+
+pub use exporter_thread::OtlpError;
+
+/// Sends a span for each call, and each event as a log record, to an OpenTelemetry collector. Clones share the connection.
+#[derive(Clone)]
+pub struct OtlpExporter {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    logs: LogRecords,
+    spans: Mutex<ToolSpans>,
+    thread: ExporterThread,
+}
+
+impl std::fmt::Debug for OtlpExporter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OtlpExporter").finish_non_exhaustive()
+    }
+}
+
+impl OtlpExporter {
+    /// Exports to a collector at this URL, such as `http://127.0.0.1:4318`, by HTTP with protobuf: spans to `/v1/traces` below it, logs to
+    /// `/v1/logs`. The format says what both contain of arguments and results. Headers for authentication are read from the environment
+    /// variable `OTEL_EXPORTER_OTLP_HEADERS`.
+    ///
+    /// # Errors
+    /// The URL is invalid, or the thread can't be started. Whether the collector answers is not checked.
+    pub fn new(url: &str, format: EventFormat) -> Result<Self, OtlpError> {
+        let thread = ExporterThread::start(url)?;
+        let spans = Mutex::new(ToolSpans::new(format.content()));
+        Ok(Self { shared: Arc::new(Shared { logs: LogRecords::new(format), spans, thread }) })
+    }
+
+    /// Sends what is queued, for a few seconds at most, and ends the thread. Later events are lost.
+    pub fn close(&self) {
+        self.shared.thread.close();
+    }
+
+    /// The number of spans and log records that are lost: the queue was full, or the collector did not accept them.
+    pub fn lost(&self) -> u64 {
+        self.shared.thread.lost()
+    }
+}
+
+impl Observer for OtlpExporter {
+    fn on_event(&self, event: &EngineEvent<'_>) {
+        let Shared { logs, spans, thread } = &*self.shared;
+        let (context, span) = spans.lock().unwrap_or_else(PoisonError::into_inner).record(event);
+        thread.send(Telemetry::Log(Box::new(logs.record(event, context.as_ref()))));
+        if let Some(span) = span {
+            thread.send(Telemetry::Span(Box::new(span)));
+        }
+    }
+}
