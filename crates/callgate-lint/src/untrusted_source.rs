@@ -155,7 +155,7 @@ mod tests {
             ("is_mentioned && mentioned", vec![]),
         ] {
             let found: Vec<&str> =
-                mention_sources(expression).into_iter().map(|at| &expression[at]).collect();
+                mention_sources(expression).into_iter().map(|at| expression.get(at).unwrap()).collect();
             assert_eq!(found, sources, "{expression}");
         }
     }
