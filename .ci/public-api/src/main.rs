@@ -10,13 +10,15 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 8] = [
     "callgate",
     "callgate-analysis",
     "callgate-lint",
+    "callgate-log",
     "callgate-mcp",
     "callgate-policy-tests",
     "callgate-sqlite",
+    "callgate-telemetry",
 ];
 
 fn main() -> ExitCode {

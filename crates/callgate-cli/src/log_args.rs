@@ -88,7 +88,7 @@ impl OpenLog {
             }
             Self::Audit(log) => {
                 log.close();
-                warn_about_losses(log.failure(), log.lost(), ("event", "missing in an audit log"));
+                warn_about_losses(log.failure(), log.lost(), ("event", "missing in a log"));
             }
             Self::Collector(log) => {
                 log.close();
