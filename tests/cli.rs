@@ -1,6 +1,7 @@
 //! End-to-end tests of the command line: the real binary in a temporary directory.
 
 mod approvals;
+mod backtest;
 mod audit;
 mod check;
 mod completions;

@@ -9,13 +9,11 @@ use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect};
 
 impl Session {
-    /// Keeps the course of a recording: every call is evaluated, and one that is stopped counts as having run, with the result that the
-    /// executor has recorded for it. Of a call without one (a `dry` response) the session keeps nothing.
+    /// Whether to keep the course of a recording from the next call on: every call is evaluated, and one that is stopped counts as having
+    /// run, with the result that the executor has recorded for it. Of a call without one (a `dry` response) the session keeps nothing.
     #[doc(hidden)]
-    #[must_use]
-    pub fn with_recorded_course(mut self) -> Self {
-        self.keeps_recorded_course = true;
-        self
+    pub fn keep_recorded_course(&mut self, keeps: bool) {
+        self.keeps_recorded_course = keeps;
     }
 
     /// Runs the calls of one round. All are decided before any runs: if one halts, none runs; if some are suspended, the others run. Each

@@ -37,6 +37,9 @@ mod policy_pair;
 mod policy_changes;
 mod witness_search;
 mod bundle_comparison;
+mod recorded_executor;
+#[doc(hidden)]
+pub mod backtest;
 pub mod render;
 
 pub use bundle_comparison::{ComparisonInputs, compare};

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod audit;
+mod backtest;
 mod supervise;
 mod check;
 mod completions;
@@ -66,6 +67,7 @@ enum Command {
     Test(test::TestArgs),
     Run(run::RunArgs),
     Diff(diff::DiffArgs),
+    Backtest(backtest::BacktestArgs),
     Explain(explain::ExplainArgs),
     Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
@@ -115,6 +117,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Test(arguments) => test::test(&arguments, &mut output),
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Diff(arguments) => diff::diff(&arguments, &mut output),
+        Command::Backtest(arguments) => backtest::backtest(&arguments, &mut output),
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),

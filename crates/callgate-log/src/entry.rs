@@ -40,7 +40,16 @@ impl LogEntry {
     /// # Errors
     /// [`LogEntryError`] if the line is incomplete, is no event, or was written by a later version.
     pub fn parse(line: &str) -> Result<Self, LogEntryError> {
-        let Value::Object(members) = json::parse(line)? else { return Err(LogEntryError::Member("event")) };
+        Self::from_json(json::parse(line)?)
+    }
+
+    /// Reads an event from a line that is parsed already.
+    ///
+    /// # Errors
+    /// As [`LogEntry::parse`].
+    #[doc(hidden)]
+    pub fn from_json(line: Value) -> Result<Self, LogEntryError> {
+        let Value::Object(members) = line else { return Err(LogEntryError::Member("event")) };
         let version = members.get("version").ok_or(LogEntryError::Member("version"))?;
         if version.as_u64().is_none_or(|version| version > FORMAT_VERSION) {
             return Err(LogEntryError::Version(version.to_string()));

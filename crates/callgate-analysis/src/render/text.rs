@@ -8,12 +8,12 @@ use callgate::diagnostic::Location;
 use callgate::json::Value;
 use callgate::safe_text::{escape_controls, is_hidden};
 
-const RED: &str = "\u{1b}[31m";
-const GREEN: &str = "\u{1b}[32m";
-const YELLOW: &str = "\u{1b}[33m";
-const BOLD: &str = "\u{1b}[1m";
-const DIM: &str = "\u{1b}[2m";
-const PLAIN: &str = "\u{1b}[0m";
+pub(super) const RED: &str = "\u{1b}[31m";
+pub(super) const GREEN: &str = "\u{1b}[32m";
+pub(super) const YELLOW: &str = "\u{1b}[33m";
+pub(super) const BOLD: &str = "\u{1b}[1m";
+pub(super) const DIM: &str = "\u{1b}[2m";
+pub(super) const PLAIN: &str = "\u{1b}[0m";
 
 /// The most characters of a call.
 const MAX_CALL_CHARS: usize = 1_000;
@@ -122,7 +122,7 @@ fn format_location(location: &Location) -> String {
 }
 
 /// A string on one line, with control and hidden characters escaped.
-fn escape_line(text: &str) -> String {
+pub(super) fn escape_line(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if c.is_control() || is_hidden(c) {
             line.extend(c.escape_unicode())

@@ -2,7 +2,6 @@
 
 pub(super) mod call_lines;
 pub(super) mod line_reader;
-mod recorded_executor;
 mod report;
 pub(super) mod outcome_row;
 pub(super) mod open_sessions;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tokio::runtime::Runtime;
 
-use super::recorded_executor::RecordedExecutor;
 use crate::exit::CommandError;
 use crate::output::{group_digits, print_warning};
 use callgate::call::{CallRecord, Outcome};
@@ -12,6 +11,7 @@ use callgate::engine::Engine;
 use callgate::json::Value;
 use callgate::safe_text::escape_controls;
 use callgate::session::Session;
+use callgate_analysis::backtest::RecordedExecutor;
 
 /// Maximum number of open sessions; beyond it, the one idle for longest is closed.
 const MAX_OPEN_SESSIONS: usize = 10_000;
@@ -198,8 +198,8 @@ impl OpenSessions {
                 } else {
                     session.with_call_recording()
                 };
-                let session =
-                    if self.keeps_recorded_course { session.with_recorded_course() } else { session };
+                let mut session = session;
+                session.keep_recorded_course(self.keeps_recorded_course);
                 OpenSession { session, last_used: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };

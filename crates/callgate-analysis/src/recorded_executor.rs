@@ -7,11 +7,13 @@ use callgate::host::{ToolError, ToolExecutor, ToolResponse};
 use callgate::json::Value;
 
 /// Replays the recorded results of one round's calls.
-pub(super) struct RecordedExecutor {
-    recordings: Mutex<Vec<RecordedCall>>,
+#[derive(Debug)]
+pub struct RecordedExecutor {
+    recordings: Mutex<Vec<Recording>>,
 }
 
-struct RecordedCall {
+#[derive(Debug)]
+struct Recording {
     call: ToolCall,
     recorded: Option<RecordedResult>,
     is_replayed: bool,
@@ -19,9 +21,9 @@ struct RecordedCall {
 
 impl RecordedExecutor {
     /// Splits a round into its calls and the executor that replays their results.
-    pub(super) fn split_round(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
+    pub fn split_round(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
         let calls = round.iter().map(|record| record.call.clone()).collect();
-        let answers = round.into_iter().map(|record| RecordedCall {
+        let answers = round.into_iter().map(|record| Recording {
             call: record.call,
             recorded: record.recorded,
             is_replayed: false,
