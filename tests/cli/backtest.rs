@@ -16,7 +16,7 @@ policies:
   - { id: as-quoted, match: { tool: pay, where: { path: $.session.facts.price, exists: false } }, deny: {} }
   - { id: ask-above, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, approval: {} }
   - { id: few-mails, match: mail, rate_limit: { limit: 40, per: 1h, key: $.context.principal } }
-  - { id: few-reads, match: read, rate_limit: { limit: 3, per: session } }
+  - { id: few-reads, match: read, rate_limit: { limit: 3, per: run } }
   - { id: stop, match: { tool: rm, where: { path: $.input.path, eq: / } }, halt: {} }
   - { id: keep, match: quote, cache: { ttl: 1h } }
   - { id: pong, match: ping, respond: { output: pong } }
@@ -139,4 +139,176 @@ fn changed_calls_are_grouped_by_cause_and_fail_on_demand() {
         let ended = dir.run(&[&["backtest"], arguments].concat());
         assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.transcript());
     }
+}
+
+fn event(id: &str, outcome: &str, code: &str, members: &Value) -> String {
+    let mut line = json!({
+        "version": 1, "event": "call_completed", "time": "2026-11-01T10:00:00Z", "session": "s", "tool": "pay",
+        "id": id, "outcome": outcome, "reason": { "policy": "ask", "code": code }, "input": { "amount": 200 },
+    });
+    for (name, value) in members.as_object().unwrap().iter() {
+        line[name] = value.clone();
+    }
+    format!("{line}\n")
+}
+
+const ASK: &str =
+    "policies: [{ id: ask, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, approval: {} }]";
+const FREE: &str = "policies: []";
+
+#[test]
+fn an_approved_call_is_one_call_and_its_approval_counts() {
+    let approved = json!({ "approved_by": { "approval_id": "x" }, "recorded": { "output": 1 } });
+    let log = [
+        event("a", "suspended", "approval_required", &json!({})),
+        event("b", "suspended", "approval_required", &json!({})),
+        event("a", "executed", "approved", &approved),
+        event("b", "denied", "approval_denied", &json!({})),
+        // The log begins after its request.
+        event("c", "executed", "approved", &approved),
+        event("d", "denied", "approval_expired", &json!({})),
+        event("e", "denied", "ask_again", &json!({})),
+    ]
+    .concat();
+    let dir = TestDir::new(&[("ask.yaml", ASK), ("free.yaml", FREE), ("log.jsonl", &log)]);
+    let same = report(&dir, &["--policies", "ask.yaml", "log.jsonl"]);
+    assert_eq!(
+        (&same["summary"]["compared"], &same["summary"]["unchanged"]),
+        (&json!(5), &json!(5)),
+        "{same:#}"
+    );
+    let free = report(&dir, &["--policies", "free.yaml", "log.jsonl"]);
+    assert_eq!(
+        (&free["summary"]["looser"], &free["summary"]["unchanged"]),
+        (&json!(4), &json!(1)),
+        "{free:#}"
+    );
+}
+
+#[test]
+fn calls_that_the_rules_did_not_decide_are_not_compared() {
+    let log = event("a", "denied", "store_unavailable", &json!({}))
+        + &event("b", "indeterminate", "unfinished", &json!({}));
+    let calls = r#"{"tool":"pay","input":{"amount":1}}"#;
+    let dir = TestDir::new(&[("ask.yaml", ASK), ("log.jsonl", &log), ("calls.jsonl", calls)]);
+    let report = report(&dir, &["--policies", "ask.yaml", "log.jsonl", "calls.jsonl"]);
+    assert_eq!(report["summary"]["compared"], 0);
+    assert_eq!(
+        report["summary"]["not_compared"],
+        json!({ "store_unavailable": 1, "unfinished": 1, "unknown": 1 })
+    );
+}
+
+/// The call that is stopped now ran: what it did to the session and to limits stays. One that was stopped leaves nothing.
+#[test]
+fn the_course_of_the_recording_is_kept() {
+    let rules = "policies:
+  - { id: no-read, match: read, deny: {} }
+  - { id: seen, match: read, label: { add: [seen] } }
+  - { id: after-read, match: { tool: mail, where: { path: '$.session.labels[*]', eq: seen } }, deny: {} }
+";
+    let calls = r#"{"tool":"mail","input":{},"recorded":{"output":1}}
+{"tool":"read","input":{},"recorded":{"output":1}}
+{"tool":"mail","input":{},"recorded":{"output":1}}
+"#;
+    let dir = TestDir::new(&[("rules.yaml", rules), ("calls.jsonl", calls)]);
+    let report = report(&dir, &["--policies", "rules.yaml", "calls.jsonl"]);
+    let causes: Vec<_> = report["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| (change["after"]["policy"].clone(), change["examples"][0]["line"].clone()))
+        .collect();
+    assert_eq!(causes, [(json!("after-read"), json!(3)), (json!("no-read"), json!(2))], "{report:#}");
+}
+
+/// Limits by principal count across sessions, in the order and at the times of the recording.
+#[test]
+fn limits_count_at_the_recorded_times() {
+    let line = |id: &str, session: &str, time: &str| {
+        let members = json!({ "session": session, "time": time, "recorded": { "output": 1 }, "input": {} });
+        event(id, "executed", "allowed", &members)
+    };
+    let log = [
+        line("a", "s1", "2026-11-01T10:00:00Z"),
+        line("b", "s2", "2026-11-01T10:30:00Z"),
+        line("c", "s3", "2026-11-01T12:00:00Z"),
+    ]
+    .concat();
+    let rules = "policies: [{ id: one, match: pay, rate_limit: { limit: 1, per: 1h } }]";
+    let dir = TestDir::new(&[("rules.yaml", rules), ("log.jsonl", &log)]);
+    let report = report(&dir, &["--policies", "rules.yaml", "log.jsonl"]);
+    assert_eq!(report["summary"]["stricter"], 1, "{report:#}");
+    assert_eq!(report["changes"][0]["examples"][0]["id"], "b");
+}
+
+#[test]
+fn changes_of_redacted_calls_are_marked() {
+    let redacted = json!({ "input": { "to": "[email]" }, "recorded": { "output": 1 } });
+    let rules = "policies: [{ id: inside, match: { tool: pay, where: { path: $.input.to, domain: example.com } }, deny: {} }]";
+    let dir =
+        TestDir::new(&[("rules.yaml", rules), ("log.jsonl", &event("a", "executed", "allowed", &redacted))]);
+    let report = report(&dir, &["--policies", "rules.yaml", "log.jsonl"]);
+    assert_eq!(
+        (&report["changes"][0]["redacted"], &report["summary"]["redacted"]),
+        (&json!(1), &json!(1)),
+        "{report:#}"
+    );
+    assert_eq!(report["changes"][0]["after"]["code"], "undecided");
+}
+
+#[test]
+fn unreadable_lines_are_reported_and_fail() {
+    let good = event("a", "executed", "allowed", &json!({ "recorded": { "output": 1 }, "input": {} }));
+    let digest = event("a", "executed", "allowed", &json!({ "input_digest": "00" }));
+    let later = good.replace("\"version\":1", "\"version\":99");
+    let cut = &good[..good.len() / 2];
+    for (log, code, message) in [
+        (format!("{good}{cut}"), 0, "the last line is incomplete"),
+        (format!("{cut}\n{good}"), 2, "invalid JSON"),
+        (digest, 2, "record it with `--log-content redacted`"),
+        (later, 2, "use a newer Callgate"),
+        ("{\"tool\":\"pay\"".to_owned(), 2, "invalid JSON"),
+        (event("a", "exploded", "allowed", &json!({})), 2, "unknown outcome"),
+    ] {
+        let dir = TestDir::new(&[("rules.yaml", FREE), ("log.jsonl", &log)]);
+        let ended = dir.run(&["backtest", "--policies", "rules.yaml", "log.jsonl"]);
+        assert_eq!(ended.code, Some(code), "{log}\n{}", ended.transcript());
+        assert!(ended.stderr.contains(message), "{log}\n{}", ended.transcript());
+    }
+}
+
+/// Whoever can write a log controls neither the terminal nor the memory.
+#[test]
+fn names_of_a_hostile_log_are_escaped_and_bounded() {
+    let mut log = String::new();
+    for number in 0..1_100 {
+        let members = json!({
+            "tool": format!("t{number}\u{1b}[2J\n✓ stricter"), "session": "\u{202e}s", "input": {},
+            "context": { "principal": "\u{1b}]0;x" }, "round_position": { "size": u64::MAX, "index": 0 },
+            "duration_us": u64::MAX,
+        });
+        log += &event(&format!("c{number}"), "denied", "denied", &members);
+    }
+    let dir = TestDir::new(&[("rules.yaml", FREE), ("log.jsonl", &log)]);
+    let ended = dir.run(&["backtest", "--policies", "rules.yaml", "log.jsonl"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stdout.contains(['\u{1b}', '\u{202e}']) && !ended.stdout.contains("\n✓"));
+    assert!(
+        ended.stdout.contains("100 changed calls have other causes"),
+        "{}",
+        &ended.stdout[ended.stdout.len() - 300..]
+    );
+}
+
+#[test]
+fn the_json_report_fits_its_schema() {
+    let text = fs::read_to_string(crate::fixtures::root().join("schemas/backtest.schema.json")).unwrap();
+    let validator = jsonschema::draft202012::new(&serde_json::from_str(&text).unwrap()).unwrap();
+    let dir = recorded(OLD, CALLS);
+    fs::write(dir.0.path().join("new.yaml"), NEW).unwrap();
+    let ended = dir.run(&["backtest", "--policies", "new.yaml", "--format", "json", "log.jsonl"]);
+    let document = serde_json::from_str(&ended.stdout).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+    assert_eq!(errors, Vec::<String>::new(), "{}", ended.stdout);
 }

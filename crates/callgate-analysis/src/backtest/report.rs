@@ -112,12 +112,23 @@ struct ChangeCause {
 impl BacktestReport {
     /// Compares what was recorded with the decision now.
     pub fn add(&mut self, call: &RecordedCall, after: CallDecision) {
-        let before = match &call.decision {
-            RecordedDecision::Known { decision, .. } => decision,
-            RecordedDecision::NotReproducible(code) => return self.count_not_compared(code),
-            RecordedDecision::Unknown => return self.count_not_compared("unknown"),
+        match &call.decision {
+            RecordedDecision::Known { decision, .. } => {
+                self.count(call, decision, call.decision.is_same(&after), after);
+            }
+            RecordedDecision::NotReproducible(_) | RecordedDecision::Unknown => self.add_incomparable(call),
+        }
+    }
+
+    /// Counts a call whose recorded decision is unknown, or depended on more than the rules.
+    pub fn add_incomparable(&mut self, call: &RecordedCall) {
+        let code = match &call.decision {
+            RecordedDecision::NotReproducible(code) => code,
+            RecordedDecision::Known { .. } | RecordedDecision::Unknown => "unknown",
         };
-        self.count(call, before, call.decision.is_same(&after), after);
+        let counts = &mut self.summary.not_compared;
+        let is_known = counts.contains_key(code) || counts.len() < MAX_CAUSES;
+        *counts.entry(if is_known { code } else { OTHERS }.to_owned()).or_default() += 1;
     }
 
     /// Compares the decision of other rules with the decision now. An approval that was given counts under both.
@@ -139,12 +150,6 @@ impl BacktestReport {
     pub fn finish(&mut self) {
         self.changes.extend(std::mem::take(&mut self.causes).into_values());
         self.changes.sort_by_key(|change| (change.direction, std::cmp::Reverse(change.calls)));
-    }
-
-    fn count_not_compared(&mut self, code: &str) {
-        let counts = &mut self.summary.not_compared;
-        let is_known = counts.contains_key(code) || counts.len() < MAX_CAUSES;
-        *counts.entry(if is_known { code } else { OTHERS }.to_owned()).or_default() += 1;
     }
 
     fn count(&mut self, call: &RecordedCall, before: &CallDecision, is_same: bool, after: CallDecision) {

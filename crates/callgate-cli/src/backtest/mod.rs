@@ -207,8 +207,14 @@ impl Backtest {
     /// Replays rounds under all rules, each on a thread of its own.
     fn replay(&mut self, rounds: &[Vec<RecordedCall>]) {
         let compares_rules = self.old.is_some();
-        let replayed = rounds.iter().filter(|round| compares_rules || !is_irreproducible(round));
-        let replayed: Vec<&Vec<RecordedCall>> = replayed.collect();
+        let (replayed, skipped): (Vec<&Vec<RecordedCall>>, Vec<_>) =
+            rounds.iter().partition(|round| compares_rules || !is_irreproducible(round));
+        let since = self.since;
+        let is_compared =
+            |call: &RecordedCall| since.is_none_or(|since| call.time.is_none_or(|time| time >= since));
+        for call in skipped.into_iter().flatten().filter(|call| is_compared(call)) {
+            self.report.add_incomparable(call);
+        }
         let decide = |replay: &mut Replay| -> Vec<Vec<CallDecision>> {
             replayed.iter().map(|round| replay.decide(round)).collect()
         };
@@ -224,9 +230,8 @@ impl Backtest {
             for (call, after) in round.iter().zip(after) {
                 self.progress.increment();
                 let before = before.next();
-                let is_compared = self.since.is_none_or(|since| call.time.is_none_or(|time| time >= since));
                 match before {
-                    _ if !is_compared => {}
+                    _ if !is_compared(call) => {}
                     Some(before) => self.report.add_pair(call, &before, after),
                     None => self.report.add(call, after),
                 }
