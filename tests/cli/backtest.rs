@@ -262,7 +262,7 @@ fn unreadable_lines_are_reported_and_fail() {
     let good = event("a", "executed", "allowed", &json!({ "recorded": { "output": 1 }, "input": {} }));
     let digest = event("a", "executed", "allowed", &json!({ "input_digest": "00" }));
     let later = good.replace("\"version\":1", "\"version\":99");
-    let cut = &good[..good.len() / 2];
+    let cut: String = good.chars().take(good.len() / 2).collect();
     for (log, code, message) in [
         (format!("{good}{cut}"), 0, "the last line is incomplete"),
         (format!("{cut}\n{good}"), 2, "invalid JSON"),
@@ -294,11 +294,7 @@ fn names_of_a_hostile_log_are_escaped_and_bounded() {
     let ended = dir.run(&["backtest", "--policies", "rules.yaml", "log.jsonl"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(!ended.stdout.contains(['\u{1b}', '\u{202e}']) && !ended.stdout.contains("\n✓"));
-    assert!(
-        ended.stdout.contains("100 changed calls have other causes"),
-        "{}",
-        &ended.stdout[ended.stdout.len() - 300..]
-    );
+    assert!(ended.stdout.contains("100 changed calls have other causes"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod call_source;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -172,17 +172,17 @@ impl Backtest {
         thread::scope(|scope| {
             let reader = scope.spawn(move || source.send_all(&sender));
             for batch in receiver {
-                self.add_batch(batch);
+                // The reader stops when it can't send any more.
+                self.add_batch(batch)?;
             }
             reader.join().unwrap_or_else(|_| Err("the recording could not be read".to_owned()))
         })
         .map_err(CommandError::new)?;
         let rest = self.rounds.finish();
-        self.replay(&rest);
-        Ok(())
+        self.replay(&rest).map_err(CommandError::new)
     }
 
-    fn add_batch(&mut self, batch: Vec<SourceItem>) {
+    fn add_batch(&mut self, batch: Vec<SourceItem>) -> Result<(), String> {
         let mut rounds = Vec::with_capacity(batch.len());
         for item in batch {
             match item {
@@ -201,11 +201,11 @@ impl Backtest {
                 }
             }
         }
-        self.replay(&rounds);
+        self.replay(&rounds)
     }
 
     /// Replays rounds under all rules, each on a thread of its own.
-    fn replay(&mut self, rounds: &[Vec<RecordedCall>]) {
+    fn replay(&mut self, rounds: &[Vec<RecordedCall>]) -> Result<(), String> {
         let compares_rules = self.old.is_some();
         let (replayed, skipped): (Vec<&Vec<RecordedCall>>, Vec<_>) =
             rounds.iter().partition(|round| compares_rules || !is_irreproducible(round));
@@ -222,8 +222,11 @@ impl Backtest {
         let (after, before) = thread::scope(|scope| {
             let old = old.map(|old| scope.spawn(|| decide(old)));
             let after = decide(new);
-            (after, old.and_then(|old| old.join().ok()))
+            (after, old.map(ScopedJoinHandle::join))
         });
+        let before = before
+            .transpose()
+            .map_err(|_| "the calls could not be evaluated with the rules of `--against`")?;
         let mut before = before.unwrap_or_default().into_iter();
         for (round, after) in replayed.iter().zip(after) {
             let mut before = before.next().unwrap_or_default().into_iter();
@@ -237,6 +240,7 @@ impl Backtest {
                 }
             }
         }
+        Ok(())
     }
 
     fn print_notes(&self) {
