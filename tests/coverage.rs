@@ -301,6 +301,13 @@ fn policy_effects_must_be_observed() {
                 ("steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
             ],
         ),
+        (
+            "policies: [ { id: p, rate_limit: { limit: 1, per: 1h, on_exceed: approval } } ]",
+            &[
+                ("call: { tool: t }, expect: executed", &["kind rate_limit: never exceeded"]),
+                ("steps: [ { tool: t }, { id: u, tool: t }, { approve: u, expect: executed } ]", &[]),
+            ],
+        ),
         // Calls of a case never run concurrently.
         ("policies: [ { id: p, concurrency: { max: 1 } } ]", &[("call: { tool: t }, expect: executed", &[])]),
         (

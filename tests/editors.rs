@@ -123,7 +123,7 @@ const KIND_BY_KIND: &[(&str, &str, &str)] = &[
     (
         "rate_limit",
         "rate_limit: { limit: 5, per: 1m, on_exceed: wait, max_wait: 10s }",
-        "rate_limit:\n      limit: five # ✗ Expected \"number | constant\"\n      per: 1m\n      on_exceed: dney # ✗ Valid values: \"deny\", \"halt\", \"wait\"",
+        "rate_limit:\n      limit: five # ✗ Expected \"number | constant\"\n      per: 1m\n      on_exceed: dney # ✗ Valid values: \"deny\", \"approval\", \"halt\", \"wait\"",
     ),
     ("concurrency", "concurrency: { max: 2 }", "concurrency: { max: 0 } # ✗ below the minimum of 1"),
     (

@@ -1,5 +1,6 @@
 //! `rate_limit` and `concurrency`: what is counted, for whom, and the outcome of a call that exceeds a limit.
 
+mod approvals;
 mod concurrency;
 mod real_costs;
 mod stores;

@@ -1,7 +1,10 @@
 //! Acquires the limits of a call before it runs: all of them, or none.
 
+mod approved_limits;
+mod granted_admission;
 mod recorded_call;
 
+pub(super) use granted_admission::GrantedAdmission;
 pub(super) use recorded_call::count_recorded_call;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +14,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{CallContext, CallOrigin, EngineServices};
-use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
+use crate::call::{Amount, Reason, SessionState, ToolCall};
 use crate::host::{
     Account, Allowance, EngineEventKind, LimitAcquisition, LimitRefused, StateStore, StoreError, catch_panic,
     with_deadline,
 };
 use crate::kernel::{
     Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, PolicyRef, evaluate_effect,
-    is_used_up, notify,
+    is_used_up, limit_verdict, notify, undecided_effect,
 };
 use crate::middleware::{CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
 use crate::policy::{Mode, Policy};
@@ -72,7 +75,7 @@ impl Drop for Slot {
 }
 
 /// Acquires the limits of a decision, or makes the decision stricter. Whatever goes wrong in here denies.
-pub(super) async fn admit<E>(
+async fn admit<E>(
     context: &CallContext<'_, E>,
     decision: &mut Decision<'_>,
     acquired: &mut AcquiredLimits,
@@ -81,7 +84,10 @@ pub(super) async fn admit<E>(
     let limits = decision.take_limits();
     let layers = decision.layers().clone();
     let account = Account::from_context(&decision.call().context);
-    let fresh = limits.into_iter().filter(|pending| !acquired.pending.contains(pending));
+    let is_held = |LimitRequest { policy, measure, .. }: &LimitRequest| {
+        acquired.pending.iter().any(|held| held.is_for(*policy, measure))
+    };
+    let fresh = limits.into_iter().filter(|pending| !is_held(pending));
     let claims: Vec<LimitClaim<'_>> =
         fresh.filter_map(|pending| LimitClaim::new(pending, &layers, account)).collect();
     let CallContext { kernel, services, .. } = context;
@@ -91,7 +97,7 @@ pub(super) async fn admit<E>(
     let mut admission = Admission { reported, origin, kernel, services, taken: acquired, state };
     if catch_panic(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
-        let strictest = enforced.map(|claim| evaluate_effect(claim.limit.on_exceed)).max();
+        let strictest = enforced.map(|claim| undecided_effect(&claim.limit.on_exceed)).max();
         decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure_reason(), None);
     }
 }
@@ -109,6 +115,22 @@ impl<'l> LimitClaim<'l> {
     fn new(pending: LimitRequest, layers: &'l Layers, account: Account) -> Option<Self> {
         let policy = pending.policy.find(layers)?;
         Some(Self { limit: policy.kind.as_limit()?, policy, pending, account })
+    }
+
+    /// The event of a check that finds enough, without the amount that is left.
+    fn as_checked<'a>(&'a self, call: &'a ToolCall) -> LimitChecked<'a> {
+        let LimitRequest { policy, measure, is_approved } = &self.pending;
+        LimitChecked {
+            call,
+            policy: self.policy,
+            layer: policy.layer(),
+            key: &measure.key,
+            cost: measure.cost,
+            is_approved: *is_approved,
+            is_enough: true,
+            left: None,
+            retry_after: None,
+        }
     }
 
     /// The acquisition from the store. `None` if the limit counts in the session.
@@ -156,8 +178,15 @@ impl Admission<'_> {
         for claim in of(CountedCalls::Attempts, false) {
             self.acquire(std::slice::from_ref(&claim), decision).await;
         }
+        let executions = of(CountedCalls::Executions, false);
         if decision.is_permitted() {
-            self.acquire(&of(CountedCalls::Executions, false), decision).await;
+            let (approved, others): (Vec<_>, Vec<_>) =
+                executions.iter().cloned().partition(|claim| claim.pending.is_approved);
+            self.acquire(&others, decision).await;
+            self.acquire_approved(&approved, decision).await;
+        }
+        if decision.effect() == Effect::Suspend {
+            self.join_request(&executions, decision).await;
         }
         let mut watching = of(CountedCalls::Attempts, true);
         if decision.is_permitted() {
@@ -165,7 +194,8 @@ impl Admission<'_> {
         }
         for claim in watching {
             if let Err(Problem::UsedUp(_)) = self.acquire_now(std::slice::from_ref(&claim)).await {
-                decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
+                let effect = evaluate_effect(&claim.limit.on_exceed);
+                decision.amend(claim.pending.policy, limit_verdict(effect));
                 self.observe_refusal(&claim, None);
             }
         }
@@ -226,17 +256,10 @@ impl Admission<'_> {
         };
         for (index, claim) in claims.iter().enumerate() {
             let left = self.left(claim).await;
-            let LimitRequest { policy: reference, measure } = &claim.pending;
-            let checked = LimitChecked {
-                call: &call,
-                policy: claim.policy,
-                layer: reference.layer(),
-                key: &measure.key,
-                cost: measure.cost,
-                is_enough: refused(index).is_none(),
-                left,
-                retry_after: refused(index).and_then(|(_, retry_after)| retry_after),
-            };
+            let refusal = refused(index);
+            let is_enough = refusal.is_none();
+            let retry_after = refusal.and_then(|(_, retry_after)| retry_after);
+            let checked = LimitChecked { is_enough, left, retry_after, ..claim.as_checked(&call) };
             notify(self.kernel.listener, &Event::LimitChecked(checked));
         }
         result
@@ -315,8 +338,8 @@ impl Admission<'_> {
         let is_outage = matches!(error, StoreError::Unavailable(_));
         let passes = |claim: &LimitClaim<'_>| is_outage && claim.limit.allows_on_store_error;
         let strict = |claim: &&LimitClaim<'_>| claim.take().is_some() && !passes(claim);
-        // There may be too little left: each refuses as if that were so.
-        let effect = |claim: &&LimitClaim<'_>| evaluate_effect(claim.limit.on_exceed);
+        // There may be too little left: each refuses as if that were so, and none asks about it.
+        let effect = |claim: &&LimitClaim<'_>| undecided_effect(&claim.limit.on_exceed);
         let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();
         let Some(claim) = claims.iter().filter(strict).find(|claim| Some(effect(claim)) == strictest) else {
             for claim in claims {
@@ -332,7 +355,7 @@ impl Admission<'_> {
             code: error.code().to_owned(),
             message: format!("`{}` can't be counted: {error}", claim.policy.id),
         };
-        decision.amend(claim.pending.policy, verdict(effect(&claim)));
+        decision.amend(claim.pending.policy, limit_verdict(effect(&claim)));
         decision.refuse(effect(&claim), reason, None);
     }
 
@@ -342,26 +365,26 @@ impl Admission<'_> {
         used_up: &[(usize, Option<Duration>)],
         decision: &mut Decision<'_>,
     ) {
+        let effect = |claim: &LimitClaim<'_>| evaluate_effect(&claim.limit.on_exceed);
         let refusing =
             || used_up.iter().filter_map(|(index, retry_after)| Some((claims.get(*index)?, *retry_after)));
         for (claim, retry_after) in refusing() {
             self.observe_refusal(claim, retry_after);
-            decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
+            decision.amend(claim.pending.policy, limit_verdict(effect(claim)));
         }
         // The first of the strictest: `max_by_key` would return the last.
-        let strictest = refusing().map(|(claim, _)| evaluate_effect(claim.limit.on_exceed)).max();
-        let first = refusing().find(|(claim, _)| Some(evaluate_effect(claim.limit.on_exceed)) == strictest);
-        let Some((claim, _)) = first else { return };
+        let strictest = refusing().map(|(claim, _)| effect(claim)).max();
+        if strictest == Some(Effect::Suspend) {
+            refusing().for_each(|(claim, _)| self.require_approval(claim, decision));
+            return;
+        }
+        let Some((claim, _)) = refusing().find(|(claim, _)| Some(effect(claim)) == strictest) else { return };
         // The call may be retried when the last of them has enough.
         let retry_after = refusing().map(|(_, retry_after)| retry_after).collect::<Option<Vec<_>>>();
         let retry_after = retry_after.and_then(|all| all.into_iter().max());
         let reason = self.kernel.limit_reason(decision, self.state, claim.pending.policy, retry_after);
-        decision.refuse(evaluate_effect(claim.limit.on_exceed), reason, retry_after);
+        decision.refuse(effect(claim), reason, retry_after);
     }
-}
-
-fn verdict(effect: Effect) -> Verdict {
-    if effect == Effect::Halt { Verdict::Halt } else { Verdict::Deny }
 }
 
 enum Pause {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::admission::{self, AcquiredLimits};
+use super::admission::{AcquiredLimits, GrantedAdmission};
 use super::approval_verification::ApprovalMessages;
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
@@ -193,17 +193,23 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         mut decision: Decision<'c>,
     ) -> Result<Outcome, ClaimError> {
         let mut granted = None;
-        if decision.effect() == Effect::Suspend
-            && let Some((permits, approved)) =
-                self.context.find_grants(attempt, &decision, attempt.held(), self.state).await
-        {
-            let held = HeldResources { permits: &permits, ..attempt.held() };
-            decision = attempt.hooked.decide(&self.context.kernel, self.state, held);
-            granted = Some(approved);
-        }
         let mut limits = AcquiredLimits::default();
-        if decision.needs_limits() {
-            admission::admit(&self.context, &mut decision, &mut limits, self.state).await;
+        let was_suspended = decision.effect() == Effect::Suspend;
+        if was_suspended || decision.needs_limits() {
+            let kernel = &self.context.kernel;
+            let admission = GrantedAdmission {
+                context: &self.context,
+                attempt,
+                limits: &mut limits,
+                state: &mut *self.state,
+            };
+            let decide =
+                |state: &SessionState, held: HeldResources<'_>| attempt.hooked.decide(kernel, state, held);
+            (decision, granted) = admission.admit(decision, decide).await;
+            // When it was decided, it was not known to require the approval of a limit.
+            if !was_suspended && !self.context.session.keeps_recorded_course {
+                decision = self.defer_if_suspended(decision);
+            }
         }
         if !self.context.services.observers.is_empty() {
             self.report_decision(&decision, attempt.started);

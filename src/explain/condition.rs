@@ -96,6 +96,8 @@ pub struct ExplainedElements {
     /// The element that decided the condition, or left it undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deciding: Option<ExplainedElement>,
+    #[serde(skip)]
+    pub(super) roots: Vec<Root>,
 }
 
 /// One element.
@@ -107,6 +109,53 @@ pub struct ExplainedElement {
     pub value: Value,
     /// The result of the condition for it.
     pub truth: TruthValue,
+    /// The tests and expressions that decided it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<ElementReason>,
+}
+
+/// A test or an expression that decided an element. It shows what the rules say and no value of the call: the element is shown, redacted.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElementReason {
+    /// The path or expression, as written.
+    pub path: String,
+    /// The operators of a test that have the result, as written, or the quantifier of a condition on further elements. Empty for an
+    /// expression.
+    pub operators: Vec<String>,
+    /// The result.
+    pub truth: TruthValue,
+    /// The location in the rules.
+    pub at: Option<Location>,
+}
+
+impl ElementReason {
+    fn new(leaf: &ExplainedCondition) -> Option<Self> {
+        let (path, operators) = match (&leaf.test, &leaf.expr, &leaf.elements) {
+            (Some(test), ..) => {
+                let decides =
+                    |operator: &&TestOperator| operator.truth.is_none_or(|truth| truth == leaf.truth);
+                let operators = test.operators.iter().filter(decides).map(TestOperator::as_written);
+                (test.path.clone(), operators.collect())
+            }
+            (None, Some(expr), _) => (expr.clone(), Vec::new()),
+            (None, None, Some(elements)) => {
+                let quantifier = match leaf.form {
+                    ConditionForm::Every => "every",
+                    ConditionForm::AnyOf => "any_of",
+                    _ => "none",
+                };
+                (elements.path.clone(), vec![quantifier.to_owned()])
+            }
+            (None, None, None) => return None,
+        };
+        Some(Self { path, operators, truth: leaf.truth, at: leaf.at.clone() })
+    }
+
+    /// Whether it is a test of the element itself, and not of a member.
+    pub(super) fn is_about_element(&self) -> bool {
+        let name = self.path.strip_prefix('$').filter(|_| !self.operators.is_empty());
+        name.is_some_and(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    }
 }
 
 /// A test of one path.
@@ -156,6 +205,16 @@ pub struct TestOperator {
     pub at: Option<Location>,
     #[serde(skip)]
     pub(super) operand_roots: Vec<Root>,
+}
+
+impl TestOperator {
+    /// The operator as written: a literal operand, or the path of the operand without its value.
+    fn as_written(&self) -> String {
+        match &self.operand_path {
+            Some(path) => format!("{}: {path}", self.key),
+            None => format!("{}: {}", self.key, self.operand),
+        }
+    }
 }
 
 fn elements_form(quantifier: Quantifier) -> ConditionForm {
@@ -208,12 +267,22 @@ impl ConditionExplainer<'_> {
     }
 
     fn explain_elements(&self, examined: &ExaminedElements<'_>) -> ExplainedElements {
+        let because = examined.with_deciding(|condition| {
+            let explained = self.condition(condition);
+            explained.decisive_parts().into_iter().filter_map(ElementReason::new).collect()
+        });
         let deciding = examined.deciding.as_ref().map(|element| ExplainedElement {
             number: element.number,
             value: self.redactor.source_value(examined.source, &element.value),
             truth: TruthValue::from(&element.truth),
+            because: because.unwrap_or_default(),
         });
-        ExplainedElements { path: examined.source.text().to_owned(), count: examined.count, deciding }
+        ExplainedElements {
+            path: examined.source.text().to_owned(),
+            count: examined.count,
+            deciding,
+            roots: examined.source.roots(),
+        }
     }
 
     fn explain_test(&self, test: &ExaminedTest<'_>) -> ConditionTest {

@@ -143,7 +143,7 @@ impl ExplanationBuilder {
             limit: limit.description.clone(),
             cost: amount_to_json(event.cost),
             enough: event.is_enough,
-            taken: event.is_enough,
+            taken: event.is_enough || event.is_approved,
             left: event.left.map(amount_to_json),
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
         };
@@ -152,7 +152,9 @@ impl ExplanationBuilder {
             decision,
             layer: event.layer,
             policy: event.policy.id.clone(),
-            is_joint: limit.counted == CountedCalls::Executions && event.policy.mode != Mode::Shadow,
+            is_joint: limit.counted == CountedCalls::Executions
+                && event.policy.mode != Mode::Shadow
+                && !event.is_approved,
             usage,
         };
         self.limits.push(check);

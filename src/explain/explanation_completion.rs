@@ -113,6 +113,11 @@ impl Explanation {
             let Some(condition) = &mut step.condition else { continue };
             condition.each_mut(&mut |part| {
                 part.why.iter_mut().for_each(text);
+                if let Some(elements) = &mut part.elements
+                    && let Some(deciding) = &mut elements.deciding
+                {
+                    elements.roots.iter().for_each(|root| value(*root, &mut deciding.value));
+                }
                 let Some(test) = &mut part.test else { return };
                 test.misfit.iter_mut().for_each(text);
                 for root in &test.roots {

@@ -36,8 +36,8 @@ pub use crate::kernel::{
 };
 pub use crate::matcher::Truth;
 pub use condition::{
-    ConditionForm, ConditionTest, ExplainedCondition, ExplainedElement, ExplainedElements, FoundValue,
-    TestOperator, TruthValue,
+    ConditionForm, ConditionTest, ElementReason, ExplainedCondition, ExplainedElement, ExplainedElements,
+    FoundValue, TestOperator, TruthValue,
 };
 pub use explained_let::{ExplainedLet, LetState};
 pub use explainer::Explainer;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::condition::{
-    ConditionForm, ConditionTest, ExplainedCondition, ExplainedElement, ExplainedElements, FoundValue,
-    TestOperator, TruthValue,
+    ConditionForm, ConditionTest, ElementReason, ExplainedCondition, ExplainedElement, ExplainedElements,
+    FoundValue, TestOperator, TruthValue,
 };
 use super::explanation::Explanation;
 use super::step::{MatchResult, PolicyStep};
@@ -56,17 +56,32 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
 fn explain_elements(elements: &ExplainedElements) -> String {
     let path = &elements.path;
     match (&elements.deciding, elements.count) {
-        (Some(ExplainedElement { number, value, truth }), _) => {
+        (Some(ExplainedElement { number, value, truth, because }), _) => {
             let verb = match truth {
                 TruthValue::Yes => "passes",
                 TruthValue::No => "does not pass",
                 TruthValue::Absent | TruthValue::Undecided => "lacks a value that is needed",
             };
-            format!("element {number} of `{path}` {verb}: {}", format_value(value))
+            let reasons: Vec<String> = because.iter().take(MAX_REASONS).map(format_reason).collect();
+            let reasons =
+                if reasons.is_empty() { String::new() } else { format!(" {}", reasons.join(" and ")) };
+            format!("element {number} of `{path}` {verb}{reasons}: {}", format_value(value))
         }
         (None, None | Some(0)) => format!("`{path}` has no elements"),
         (None, Some(1)) => format!("the only element of `{path}` does not decide otherwise"),
         (None, Some(count)) => format!("none of the {count} elements of `{path}` decides otherwise"),
+    }
+}
+
+/// What decided an element, as written.
+fn format_reason(reason: &ElementReason) -> String {
+    let operators: Vec<String> =
+        reason.operators.iter().map(|operator| format!("`{}`", safe_text::truncate(operator))).collect();
+    let operators = operators.join(" and ");
+    match reason.operators.is_empty() {
+        true => format!("`{}`", format_expression(&reason.path)),
+        false if reason.is_about_element() => operators,
+        false => format!("{operators} of `{}`", reason.path),
     }
 }
 
@@ -326,7 +341,13 @@ fn describe_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -
     match (limit.enough, limit.taken) {
         (true, true) => format!("acquires {} of `{}`{left}", limit.cost, limit.limit),
         (true, false) => format!("would have acquired {} of `{}`{left}", limit.cost, limit.limit),
-        (false, _) => {
+        (false, true) => {
+            format!("is exceeded, and approved: acquires {} of `{}`{left}", limit.cost, limit.limit)
+        }
+        (false, false) if verdict == Verdict::Suspend => {
+            format!("is exceeded and requires approval: {} needed of `{}`{left}", limit.cost, limit.limit)
+        }
+        (false, false) => {
             let again = limit.retry_after_ms.map(|after| format(Duration::from_millis(after)));
             let again = again.map(|after| format!("; retry in {after}")).unwrap_or_default();
             format!("is exceeded: {} needed of `{}`{left}{again}", limit.cost, limit.limit)

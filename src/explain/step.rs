@@ -125,7 +125,8 @@ pub struct ExplainedLimit {
     pub cost: Value,
     /// Whether enough was left.
     pub enough: bool,
-    /// Whether the cost was acquired: if one of several limits that count executions is exceeded, none of them is acquired.
+    /// Whether the cost was acquired: if one of several limits that count executions is exceeded, none of them is acquired. An approved call
+    /// acquires it whatever is left.
     pub taken: bool,
     /// How much is left after that, if known.
     pub left: Option<Value>,
@@ -242,7 +243,7 @@ impl PolicyStep {
     fn set_gate_limit(&mut self, evaluation: &PolicyEvaluated<'_>, redactor: &ExplanationRedactor<'_>) {
         let PolicyEvaluated { policy, layer, view, .. } = *evaluation;
         let Some(limit) = policy.kind.as_limit() else { return };
-        if !matches!(evaluation.verdict, Some(Verdict::Deny | Verdict::Halt)) {
+        if !matches!(evaluation.verdict, Some(Verdict::Deny | Verdict::Halt | Verdict::Suspend)) {
             return;
         }
         match (measure(layer, policy, limit, &view), limit.rule) {

@@ -96,6 +96,13 @@ pub enum RealCost {
 }
 
 impl LimitCorrection {
+    /// Acquires an amount whatever is left: as if a call had acquired the least estimate before, and cost this amount more.
+    pub(crate) fn overdraft(acquisition: LimitAcquisition, now: Timestamp) -> Self {
+        let estimate = Amount::from_millionths(1);
+        let cost = RealCost::Known(acquisition.cost.saturating_add(estimate));
+        Self { acquisition: LimitAcquisition { cost: estimate, ..acquisition }, acquired_at: now, cost }
+    }
+
     /// Whether it only refunds a part of the estimate. Leaving it out is the stricter choice.
     pub fn is_refund(&self) -> bool {
         matches!(self.cost, RealCost::Known(cost) if cost <= self.acquisition.cost)
@@ -129,8 +136,9 @@ pub trait LimitStore: Send + Sync {
     /// If it is unknown whether the corrections are stored.
     fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()>;
 
-    /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
-    /// displays only: no decision depends on it, and a store without this information returns `None`.
+    /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. No call is admitted by it:
+    /// it is displayed, and decides whether a limit with `on_exceed: approval` joins the request of a call that is suspended anyway. A
+    /// store without this information returns `None`.
     fn available<'a>(
         &'a self,
         now: Timestamp,

@@ -6,7 +6,7 @@ use super::redacted_call::RedactedCall;
 use super::settle::OutcomeBuilder;
 use super::{CallScope, Decision, Kernel};
 use crate::call::{ApprovalRequest, CallView, CardLabels};
-use crate::middleware::{CardTemplates, PolicyKind};
+use crate::middleware::CardTemplates;
 use crate::seal::Purpose;
 
 impl OutcomeBuilder<'_> {
@@ -28,10 +28,7 @@ impl OutcomeBuilder<'_> {
             approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
         };
         let relevant = self.subject.relevant(&requesting().collect::<Vec<_>>(), &redacted.input);
-        let lifetimes = requesting().filter_map(|policy| match &policy.kind {
-            PolicyKind::Approval(approval) => approval.expires,
-            _ => None,
-        });
+        let lifetimes = requesting().filter_map(|policy| policy.kind.as_approval()?.expires);
         let lifetimes = lifetimes.chain(required.iter().filter_map(|requirement| requirement.expires));
         let policies = requesting().map(|policy| policy.id.clone());
         let others = required.iter().filter_map(|requirement| requirement.asker.permit.policy.clone());
@@ -73,10 +70,9 @@ pub(super) fn card_texts(
     view: CallView<'_>,
     hide: impl Fn(&str) -> String,
 ) -> CardLabels {
-    let mut templates = approvals.iter().filter_map(|reference| match &subject.policy(*reference)?.kind {
-        PolicyKind::Approval(approval) if !approval.card.is_empty() => Some(&approval.card),
-        _ => None,
-    });
+    let cards =
+        approvals.iter().filter_map(|reference| Some(&subject.policy(*reference)?.kind.as_approval()?.card));
+    let mut templates = cards.filter(|card| !card.is_empty());
     let Some(CardTemplates { title, approve, deny }) = templates.next() else { return CardLabels::default() };
     let title = title.as_ref().map(|template| hide(&template.render(&view, &[]).text));
     CardLabels { title, approve: approve.clone(), deny: deny.clone() }

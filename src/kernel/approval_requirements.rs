@@ -9,7 +9,7 @@ use crate::approval::{ApprovalRequirement, BoundContext, Permit, Remembered, nam
 use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
-use crate::middleware::{Approval, LimitCharge, PolicyKind};
+use crate::middleware::{Approval, LimitCharge};
 use crate::path::ArgumentPointers;
 use crate::policy::Policy;
 use crate::principal::PrincipalComparison;
@@ -29,7 +29,7 @@ pub(crate) struct HeldResources<'h> {
 impl HeldResources<'_> {
     /// Whether the call has acquired this amount of a limit.
     pub(super) fn holds_limit(&self, limit: PolicyRef, measure: &LimitCharge) -> bool {
-        self.limits.iter().any(|held| held.policy == limit && held.measure == *measure)
+        self.limits.iter().any(|held| held.is_for(limit, measure))
     }
 
     /// Whether these arguments are approved, for this policy or for `defaults.unmatched`.
@@ -58,7 +58,7 @@ impl Kernel<'_> {
         let mut askers: Vec<ApprovalRequirement> = Vec::new();
         for reference in &decision.approvals {
             if let Some(policy) = reference.find(self.layers)
-                && let PolicyKind::Approval(approval) = &policy.kind
+                && let Some(approval) = policy.kind.as_approval()
             {
                 let paths = approval.edits.paths.iter();
                 askers.push(ApprovalRequirement {
@@ -123,7 +123,7 @@ impl Kernel<'_> {
             let layer = self.layers.get(asker.permit.layer as usize);
             let named = |policy: &&Policy| Some(&policy.id) == asker.permit.policy.as_ref();
             let policy = layer.and_then(|policies| policies.policies().iter().find(named));
-            let Some(PolicyKind::Approval(approval)) = policy.map(|policy| &policy.kind) else { continue };
+            let Some(approval) = policy.and_then(|policy| policy.kind.as_approval()) else { continue };
             if let Some(schema) = &approval.edits.schema {
                 check(schema)?;
             }
@@ -145,7 +145,7 @@ impl Kernel<'_> {
             .approvals
             .iter()
             .filter_map(|reference| reference.find(self.layers))
-            .any(|policy| matches!(&policy.kind, PolicyKind::Approval(approval) if approval.one_at_a_time))
+            .any(|policy| policy.kind.as_approval().is_some_and(|approval| approval.one_at_a_time))
     }
 }
 

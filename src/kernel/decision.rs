@@ -17,6 +17,15 @@ use crate::middleware::LimitCharge;
 pub(crate) struct LimitRequest {
     pub(crate) policy: PolicyRef,
     pub(crate) measure: LimitCharge,
+    /// The call may acquire it whatever is left, because it is approved.
+    pub(crate) is_approved: bool,
+}
+
+impl LimitRequest {
+    /// Whether this is the same amount of the same limit.
+    pub(crate) fn is_for(&self, limit: PolicyRef, measure: &LimitCharge) -> bool {
+        self.policy == limit && self.measure == *measure
+    }
 }
 
 /// A policy around the execution.
@@ -215,6 +224,20 @@ impl<'c> Decision<'c> {
     pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, text: String, about: Digest) {
         self.refuse(Effect::Suspend, reason, None);
         self.question = Some(Box::new(ScriptQuestion { policy, text, about }));
+    }
+
+    /// The policies that require an approval.
+    pub(crate) fn approvals(&self) -> &[PolicyRef] {
+        &self.approvals
+    }
+
+    /// Requires the approval of a limit that is exceeded, after all others. `reason`: that of a call that was not suspended before.
+    pub(crate) fn require_limit_approval(&mut self, limit: PolicyRef, reason: Reason) {
+        self.approvals.push(limit);
+        match (self.effect, &mut self.reason) {
+            (Effect::Suspend, Some(known)) => known.message = format!("{} {}", known.message, reason.message),
+            _ => self.refuse(Effect::Suspend, reason, None),
+        }
     }
 
     /// Requires an approval of the final arguments, unless the call has it already.

@@ -7,7 +7,7 @@ use super::policy_reference::PolicyRef;
 use super::redacted_call::RedactedCall;
 use crate::call::Effect;
 use crate::call::{CallView, Reason, reason_code};
-use crate::middleware::{PolicyKind, describe_missing};
+use crate::middleware::{Limit, PolicyKind, describe_missing};
 use crate::policy::Policy;
 use crate::script::{ScriptFinding, ScriptRefusal};
 use crate::template::Template;
@@ -34,6 +34,11 @@ impl GateResult {
                 };
                 (reason_code::UNMATCHED.to_owned(), None, message)
             }
+            DecisionCause::UsedUp(reference) if self.effect == Effect::Suspend => (
+                reason_code::APPROVAL_REQUIRED.to_owned(),
+                Some(subject.policy(*reference)?.id.clone()),
+                question(subject, &self.approvals, redacted.view(view)),
+            ),
             DecisionCause::UsedUp(reference) => {
                 let mut reason = limit_requests::refusal(
                     subject,
@@ -103,16 +108,17 @@ pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: C
         if let Some(message) = script_refusal(policy, &view).message {
             return Some(message);
         }
-        match &policy.kind {
-            PolicyKind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
-                Some(format!(
-                    "May `{}` run? The policy `{}` requires an approval.",
-                    view.call.tool, policy.id
-                ))
-            }
-            PolicyKind::Approval(approval) => Some(policy_message(policy, approval.message.as_ref(), view)),
-            _ => None,
+        let approval = policy.kind.as_approval()?;
+        if approval.message.is_some() || policy.description.is_some() {
+            return Some(policy_message(policy, approval.message.as_ref(), view));
         }
+        let (tool, id) = (&view.call.tool, &policy.id);
+        Some(match policy.kind.as_limit() {
+            Some(Limit { description, .. }) => {
+                format!("May `{tool}` run? It exceeds `{id}`, which allows {description}.")
+            }
+            None => format!("May `{tool}` run? The policy `{id}` requires an approval."),
+        })
     });
     questions.collect::<Vec<_>>().join(" ")
 }

@@ -142,6 +142,8 @@ pub struct LimitChecked<'a> {
     pub key: &'a str,
     /// The amount that the call needs.
     pub cost: Amount,
+    /// Whether the call is approved: it acquires the amount whatever is left.
+    pub is_approved: bool,
     /// Whether there was enough left. Of limits that are checked together all are acquired, or none.
     pub is_enough: bool,
     /// The amount that is left now, if the store can tell.

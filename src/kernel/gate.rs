@@ -24,9 +24,11 @@ pub(super) struct GateResult {
     pub(super) permitted_by: Option<PolicyRef>,
     /// An approval is part of why it may run.
     pub(super) approved: bool,
-    /// The policies that require an approval, those whose condition is undecided last.
+    /// The policies that require an approval: the decided ones, then those whose condition is undecided, then limits.
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
     undecided_approvals: SmallVec<[PolicyRef; 2]>,
+    /// The limits that are used up and require an approval.
+    limit_approvals: SmallVec<[PolicyRef; 1]>,
     /// The layers that require an approval because nothing in them permits the call.
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
@@ -101,6 +103,10 @@ pub(super) fn run(
         }
     }
     result.approvals.append(&mut result.undecided_approvals);
+    if let Some(limit) = result.limit_approvals.first().copied() {
+        result.tighten(Effect::Suspend, Some(DecisionCause::UsedUp(limit)));
+        result.approvals.append(&mut result.limit_approvals);
+    }
     recorder.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
         true => MatchStatus::Skipped(SkipReason::InvalidArguments),
         false => MatchStatus::Excluded,
@@ -142,6 +148,7 @@ impl GateResult {
             approved: false,
             approvals: SmallVec::new(),
             undecided_approvals: SmallVec::new(),
+            limit_approvals: SmallVec::new(),
             unmatched: SmallVec::new(),
             answer: None,
             limits: Vec::new(),
@@ -266,20 +273,41 @@ impl GateResult {
         let PolicyHandle { reference, policy } = by;
         let applied =
             |verdict, undecided| AppliedPolicy { verdict, permits: false, undecided, problem: None };
-        let (verdict, cause, measure) = match limit_requests::measure(reference.layer, policy, limit, view) {
+        let is_enforced = policy.mode != Mode::Shadow;
+        let is_approved = is_enforced
+            && policy.kind.as_approval().is_some()
+            && held.is_approved(reference.layer, Some(policy), view.input);
+        let (effect, cause, measure) = match limit_requests::measure(reference.layer, policy, limit, view) {
             Ok(measure) if held.holds_limit(reference, &measure) => return applied(Verdict::Pass, undecided),
-            Ok(measure) if limit_requests::is_used_up(limit, &measure, view.session) => {
-                (refusing(limit), Some(DecisionCause::UsedUp(reference)), Some(measure))
+            Ok(measure) if limit_requests::is_unknown(limit, view.session) => {
+                let effect = limit_requests::undecided_effect(&limit.on_exceed);
+                (effect, Some(DecisionCause::UsedUp(reference)), Some(measure))
             }
-            Ok(measure) => (Verdict::Pass, None, Some(measure)),
+            Ok(measure) if !is_approved && limit_requests::is_used_up(limit, &measure, view.session) => {
+                let effect = limit_requests::effect(&limit.on_exceed);
+                (effect, Some(DecisionCause::UsedUp(reference)), Some(measure))
+            }
+            Ok(measure) => (Effect::Run, None, Some(measure)),
             // If its key or cost is unknown, it may be used up.
-            Err(why) => (refusing(limit), Some(DecisionCause::Policy(reference, Some(why))), None),
+            Err(why) => {
+                let effect = limit_requests::undecided_effect(&limit.on_exceed);
+                (effect, Some(DecisionCause::Policy(reference, Some(why))), None)
+            }
         };
-        if cause.is_some() && policy.mode != Mode::Shadow {
-            self.tighten(limit_requests::effect(limit.on_exceed), cause);
+        let verdict = if cause.is_some() { limit_requests::verdict(effect) } else { Verdict::Pass };
+        match cause {
+            Some(_) if !is_enforced => {}
+            // It joins the approvals that other policies require.
+            Some(_) if effect == Effect::Suspend => self.limit_approvals.push(reference),
+            Some(_) => self.tighten(effect, cause),
+            None if is_approved => {
+                self.approved = true;
+                self.permitted_by.get_or_insert(reference);
+            }
+            None => {}
         }
         let undecided = undecided || measure.is_none();
-        self.limits.extend(measure.map(|measure| LimitRequest { policy: reference, measure }));
+        self.limits.extend(measure.map(|measure| LimitRequest { policy: reference, measure, is_approved }));
         applied(verdict, undecided)
     }
 
@@ -299,13 +327,5 @@ impl GateResult {
             self.effect = effect;
             self.cause = cause;
         }
-    }
-}
-
-/// The verdict of a limit that refuses a call.
-fn refusing(limit: &Limit) -> Verdict {
-    match limit_requests::effect(limit.on_exceed) {
-        Effect::Halt => Verdict::Halt,
-        _ => Verdict::Deny,
     }
 }

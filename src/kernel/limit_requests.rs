@@ -4,16 +4,33 @@ use std::time::Duration;
 
 use super::CallScope;
 use crate::call::Effect;
-use crate::call::{CallView, Reason, SessionState, reason_code};
+use crate::call::{CallView, Reason, SessionState, Verdict, reason_code};
 use crate::durations::format;
 use crate::middleware::{Limit, LimitCharge, LimitRule, OnExceed, PolicyKind};
 use crate::policy::Policy;
 
 /// The effect on a call that finds too little left.
-pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
+pub(crate) fn effect(on_exceed: &OnExceed) -> Effect {
+    match on_exceed {
+        OnExceed::Approval(_) => Effect::Suspend,
+        OnExceed::Deny | OnExceed::Halt | OnExceed::Wait(_) => undecided_effect(on_exceed),
+    }
+}
+
+/// The effect on a call if it is unknown how much it needs, or how much is left: nobody is asked to approve that.
+pub(crate) fn undecided_effect(on_exceed: &OnExceed) -> Effect {
     match on_exceed {
         OnExceed::Halt => Effect::Halt,
-        OnExceed::Deny | OnExceed::Wait(_) => Effect::Deny,
+        OnExceed::Deny | OnExceed::Wait(_) | OnExceed::Approval(_) => Effect::Deny,
+    }
+}
+
+/// The verdict of a limit that has this effect on a call.
+pub(crate) fn verdict(effect: Effect) -> Verdict {
+    match effect {
+        Effect::Halt => Verdict::Halt,
+        Effect::Suspend => Verdict::Suspend,
+        _ => Verdict::Deny,
     }
 }
 
@@ -29,11 +46,17 @@ pub(crate) fn measure(
     Ok(LimitCharge { key: format!("{layer}/{}/{key}", policy.id), cost })
 }
 
+/// Whether it is unknown how much was acquired of a limit of the run.
+pub(super) fn is_unknown(limit: &Limit, session: &SessionState) -> bool {
+    matches!(limit.rule, LimitRule::Run(_)) && session.is_untrusted()
+}
+
 /// Whether a limit of the run has too little left. Other limits are checked by the store.
 pub(crate) fn is_used_up(limit: &Limit, measure: &LimitCharge, session: &SessionState) -> bool {
     match limit.rule {
         LimitRule::Run(allowed) => {
-            session.is_untrusted() || session.acquired(&measure.key).saturating_add(measure.cost) > allowed
+            is_unknown(limit, session)
+                || session.acquired(&measure.key).saturating_add(measure.cost) > allowed
         }
         LimitRule::Store(_) | LimitRule::Conversation(_) => false,
     }

@@ -35,7 +35,9 @@ pub use events::{
     SkipReason,
 };
 pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
-pub(crate) use limit_requests::{effect as evaluate_effect, is_used_up, measure};
+pub(crate) use limit_requests::{
+    effect as evaluate_effect, is_used_up, measure, undecided_effect, verdict as limit_verdict,
+};
 pub use policy_reference::Layers;
 pub(crate) use policy_reference::{PolicyHandle, PolicyRef};
 pub(crate) use run_policies::is_never_called;
@@ -205,6 +207,23 @@ impl<'k> Kernel<'k> {
         let mut reason = reason.unwrap_or_else(Self::failure_reason);
         reason.message = redacted.text(&reason.message);
         reason
+    }
+
+    /// The reason of a call that a limit suspends: the question to its approver.
+    pub(crate) fn limit_question(
+        &self,
+        decision: &Decision<'_>,
+        session: &SessionState,
+        by: PolicyRef,
+    ) -> Reason {
+        let subject = self.subject(&decision.call);
+        let view = CallView { input: &decision.input, ..subject.view(session) };
+        let redacted = RedactedCall::new(&subject, view);
+        Reason {
+            policy: by.find(self.layers).map(|policy| policy.id.clone()),
+            code: reason_code::APPROVAL_REQUIRED.to_owned(),
+            message: redacted.text(&decision_reason::question(&subject, &[by], redacted.view(view))),
+        }
     }
 
     /// The real cost of a call that has this output, for a limit with `cost_after`. After a panic in here it is unknown.

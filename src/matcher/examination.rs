@@ -14,7 +14,7 @@ use super::operand_set::OperandSet;
 use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;
-use crate::call::{CallView, ElementMemo, NodeRef};
+use crate::call::{CallView, ElementMemo, ElementScope, NodeRef};
 use crate::diagnostic::Span;
 use crate::name_pattern::NamePattern;
 use crate::script::ExpressionValue;
@@ -121,7 +121,20 @@ impl ElementCondition {
             source_span: self.source_span,
             count: elements.as_ref().ok().map(Vec::len),
             deciding: first_decisive.or(first_open),
+            condition: &self.condition,
+            view: *view,
         }
+    }
+}
+
+impl ExaminedElements<'_> {
+    /// Evaluates each part of the condition for the deciding element. Returns `None` if there is no such element.
+    pub fn with_deciding<T>(&self, use_condition: impl FnOnce(&ExaminedCondition<'_>) -> T) -> Option<T> {
+        let element = self.deciding.as_ref()?.value.node();
+        let memo = ElementMemo::default();
+        let scope = ElementScope { element, memo: &memo, outer: self.view.elements };
+        let view = CallView { elements: Some(&scope), ..self.view };
+        Some(use_condition(&self.condition.examine(&view)))
     }
 }
 

@@ -3,9 +3,11 @@
 //! The values are those of the call and not redacted. Redact them before showing them.
 
 use super::comparison::FieldComparison;
+use super::condition::Condition;
 use super::field_test::Quantifier;
 use super::truth::Truth;
 use super::value_source::{ExpressionText, ValueSource};
+use crate::call::CallView;
 use crate::diagnostic::Span;
 use crate::json::Value;
 use crate::script::ExpressionValue;
@@ -96,6 +98,10 @@ pub struct ExaminedElements<'a> {
     pub count: Option<usize>,
     /// The first element that decided the condition, or otherwise the first one for which it is undecided.
     pub deciding: Option<ExaminedElement<'a>>,
+    /// The condition on each element.
+    pub(super) condition: &'a Condition,
+    /// The call, as it is outside of the elements.
+    pub(super) view: CallView<'a>,
 }
 
 /// An element with the result of the condition for it.

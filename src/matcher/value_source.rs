@@ -249,9 +249,20 @@ impl ValueSource {
     /// Returns [`Truth::Undecided`] if a value cannot be read, or is not an array.
     pub fn elements<'a>(&'a self, view: &CallView<'a>) -> Result<Vec<ExpressionValue<'a>>, Truth> {
         if let Self::Path(path) = self
-            && let (false, Ok(nodes)) = (path.is_singular(), path.element_nodes(view))
+            && let Ok(nodes) = path.element_nodes(view)
         {
-            return Ok(nodes.into_iter().map(ExpressionValue::Borrowed).collect());
+            match nodes.first() {
+                _ if !path.is_singular() => {
+                    return Ok(nodes.into_iter().map(ExpressionValue::Borrowed).collect());
+                }
+                Some(NodeRef::Json(Value::Array(items))) => {
+                    return Ok(items
+                        .iter()
+                        .map(|item| ExpressionValue::Borrowed(NodeRef::Json(item)))
+                        .collect());
+                }
+                _ => {}
+            }
         }
         self.with_elements(view, |elements| {
             let elements = elements?;

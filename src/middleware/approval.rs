@@ -27,68 +27,80 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     read: |node, reader| Approval::read(node, reader).map(PolicyKind::Approval),
 };
 
+/// The keys of a request, which limits have, too.
+static REQUEST: [FieldShape; 9] = [
+    FieldShape::optional(
+        "message",
+        Shape::String("a template"),
+        "The question to the approver, such as \"Refund {{ input.amount }}?\". Default: the policy's `description`.",
+    ),
+    FieldShape::optional(
+        "expires",
+        Shape::Either(&[Shape::String("a duration such as `24h`"), CONSTANT]),
+        "How long the request can be answered. Default: it does not expire.",
+    ),
+    FieldShape::optional(
+        "approvers",
+        Shape::Either(&[Shape::NonEmptyList(&Shape::String("a principal, or `role:NAME`")), CONSTANT]),
+        "Who may approve: verified principals by name, and everybody with a role, as in `role:finance`. The host must set \
+         `context.principal`, the principal for whom the agent acts: nobody can approve their own request.",
+    ),
+    FieldShape::optional(
+        "quorum",
+        Shape::Either(&[Shape::Integer(1, 100), CONSTANT]),
+        "The number of approvals required, each from a different principal. Default: 1.",
+    ),
+    FieldShape::optional(
+        "anonymous",
+        Shape::Word(&[
+            ("refuse", "an answer in the state or in a host's inbox needs the name of the approver"),
+            ("allow", "an answer there counts without a name"),
+        ]),
+        "Whether an anonymous approval in the state counts. Default: `refuse`. The user of a gateway's client can always answer there \
+         without a name, unless `approvers` or `quorum` is set.",
+    ),
+    FieldShape::optional(
+        "edits",
+        Shape::Either(&[
+            Shape::NonEmptyList(&Shape::String("a JSONPath below `$.input`")),
+            Shape::Record(&EDITS),
+        ]),
+        "The arguments that the approver may change. Default: none. The changed arguments must match the tool's own schema, and the \
+         call is evaluated again from the normalise phase.",
+    ),
+    FieldShape::optional(
+        "remember",
+        Shape::Record(&REMEMBER),
+        "Makes an approval a grant that covers later calls, too.",
+    ),
+    FieldShape::optional(
+        "present",
+        Shape::Word(&[
+            ("all", "every call of a round that requires approval requests it"),
+            (
+                "first",
+                "one call of a round requests it; the others do not run, and the model may call them again",
+            ),
+        ]),
+        "How the approvals of one round are requested. Default: `all`.",
+    ),
+    FieldShape::optional("card", Shape::Record(&CARD), "The texts of the card that approvers see."),
+];
+
 static RECORD: RecordShape = RecordShape {
     name: "approval",
     doc: "The approval request, its approvers, and what they may do.",
-    fields: &[
-        FieldShape::optional(
-            "message",
-            Shape::String("a template"),
-            "The question to the approver, such as \"Refund {{ input.amount }}?\". Default: the policy's `description`.",
-        ),
-        FieldShape::optional(
-            "expires",
-            Shape::Either(&[Shape::String("a duration such as `24h`"), CONSTANT]),
-            "How long the request can be answered. Default: it does not expire.",
-        ),
-        FieldShape::optional(
-            "approvers",
-            Shape::Either(&[Shape::NonEmptyList(&Shape::String("a principal, or `role:NAME`")), CONSTANT]),
-            "Who may approve: verified principals by name, and everybody with a role, as in `role:finance`. The host must set \
-             `context.principal`, the principal for whom the agent acts: nobody can approve their own request.",
-        ),
-        FieldShape::optional(
-            "quorum",
-            Shape::Either(&[Shape::Integer(1, 100), CONSTANT]),
-            "The number of approvals required, each from a different principal. Default: 1.",
-        ),
-        FieldShape::optional(
-            "anonymous",
-            Shape::Word(&[
-                ("refuse", "an answer in the state or in a host's inbox needs the name of the approver"),
-                ("allow", "an answer there counts without a name"),
-            ]),
-            "Whether an anonymous approval in the state counts. Default: `refuse`. The user of a gateway's client can always answer there \
-             without a name, unless `approvers` or `quorum` is set.",
-        ),
-        FieldShape::optional(
-            "edits",
-            Shape::Either(&[
-                Shape::NonEmptyList(&Shape::String("a JSONPath below `$.input`")),
-                Shape::Record(&EDITS),
-            ]),
-            "The arguments that the approver may change. Default: none. The changed arguments must match the tool's own schema, and the \
-             call is evaluated again from the normalise phase.",
-        ),
-        FieldShape::optional(
-            "remember",
-            Shape::Record(&REMEMBER),
-            "Makes an approval a grant that covers later calls, too.",
-        ),
-        FieldShape::optional(
-            "present",
-            Shape::Word(&[
-                ("all", "every call of a round that requires approval requests it"),
-                (
-                    "first",
-                    "one call of a round requests it; the others do not run, and the model may call them again",
-                ),
-            ]),
-            "How the approvals of one round are requested. Default: `all`.",
-        ),
-        FieldShape::optional("card", Shape::Record(&CARD), "The texts of the card that approvers see."),
-        SCRIPT,
-    ],
+    fields: &{
+        let [message, expires, approvers, quorum, anonymous, edits, remember, present, card] = REQUEST;
+        [message, expires, approvers, quorum, anonymous, edits, remember, present, card, SCRIPT]
+    },
+};
+
+/// The request of a limit that is exceeded.
+pub(super) static LIMIT_APPROVAL: RecordShape = RecordShape {
+    name: "limit_approval",
+    doc: "The approval request of a call that exceeds a limit, its approvers, and what they may do.",
+    fields: &REQUEST,
 };
 
 static EDITS: RecordShape = RecordShape {
@@ -152,7 +164,7 @@ static REMEMBER: RecordShape = RecordShape {
     ],
 };
 
-/// Settings of an `approval` policy.
+/// Settings of an `approval` policy, or of the approvals of a limit.
 #[derive(Debug)]
 pub struct Approval {
     /// The question to the approver.
@@ -271,7 +283,24 @@ impl GrantSettings {
 }
 
 impl Approval {
-    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+    /// Requests that everyone whom the host permits can answer.
+    pub(super) fn unrestricted(principals: PrincipalComparison) -> Self {
+        Self {
+            message: None,
+            expires: None,
+            approvers: Vec::new(),
+            principals,
+            quorum: 1,
+            allows_anonymous: false,
+            edits: EditableArguments::default(),
+            remember: None,
+            one_at_a_time: false,
+            card: CardTemplates::default(),
+            script: None,
+        }
+    }
+
+    pub(super) fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.problem_count();
         let message = node.get("message").and_then(|node| reader.read_template(node, &[]));
         let expires = node.get("expires").and_then(|node| reader.read_duration(node));

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::approval::Approval;
 use super::key_values::KeyValues;
 use crate::call::{CallView, NodeRef as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
@@ -22,6 +23,20 @@ pub(super) const ON_EXCEED: FieldShape = FieldShape::optional(
     "on_exceed",
     Shape::Word(&[
         ("deny", "the call is denied, with the time after which it can be retried"),
+        ("halt", "the run is halted"),
+        ("wait", "the call waits for at most `max_wait`, and is denied after that"),
+    ]),
+    "What happens to a call that exceeds the limit. Default: `deny`.",
+);
+/// [`ON_EXCEED`] of a limit whose calls can be approved.
+pub(super) const ON_EXCEED_OR_APPROVAL: FieldShape = FieldShape::optional(
+    "on_exceed",
+    Shape::Word(&[
+        ("deny", "the call is denied, with the time after which it can be retried"),
+        (
+            "approval",
+            "the call is suspended until a person approves it; an approved call runs and is counted",
+        ),
         ("halt", "the run is halted"),
         ("wait", "the call waits for at most `max_wait`, and is denied after that"),
     ]),
@@ -66,11 +81,13 @@ pub enum CountedCalls {
     Attempts,
 }
 
-/// What happens to a call that exceeds the limit, in ascending order of strictness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What happens to a call that exceeds the limit.
+#[derive(Debug)]
 pub enum OnExceed {
     /// The call waits for at most this long.
     Wait(Duration),
+    /// The call is suspended until a person approves it.
+    Approval(Box<Approval>),
     /// The call is denied.
     Deny,
     /// The run is halted.
@@ -161,8 +178,19 @@ impl CommonLimitSettings {
                 return None;
             }
             (Some("halt"), None) => OnExceed::Halt,
+            (Some("approval"), None) => OnExceed::Approval(Box::new(read_approval(node, reader)?)),
             (_, None) => OnExceed::Deny,
         };
+        if let (Some(approval), false) = (node.get("approval"), matches!(on_exceed, OnExceed::Approval(_))) {
+            reader.report(
+                Diagnostic::new(
+                    &CONFLICTING_KEYS,
+                    approval.span,
+                    "`approval` has no effect, because calls over the limit do not request one",
+                )
+                .with_help("write `on_exceed: approval`, or remove `approval`"),
+            );
+        }
         let passes_without_store = node.get("on_store_error").and_then(YamlNode::as_str) == Some("allow");
         (reader.problem_count() == reported).then_some(Self { key, on_exceed, message, passes_without_store })
     }
@@ -190,6 +218,37 @@ impl CommonLimitSettings {
             key,
             identity,
         }
+    }
+}
+
+/// Reads the request of a limit with `on_exceed: approval`.
+fn read_approval(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Approval> {
+    let on_exceed = node.get("on_exceed")?.span;
+    if let Some(message) = node.get("message") {
+        reader.report(
+            Diagnostic::new(
+                &CONFLICTING_KEYS,
+                message.span,
+                "`message` has no effect with `on_exceed: approval`, because calls over the limit are not denied",
+            )
+            .with_label(on_exceed, "they request an approval")
+            .with_help("write the question to the approver as `approval: { message: … }`"),
+        );
+    }
+    if let Some(count) = node.get("count").filter(|count| count.as_str() == Some("attempts")) {
+        reader.report(
+            Diagnostic::new(
+                &CONFLICTING_KEYS,
+                on_exceed,
+                "`on_exceed: approval` needs `count: executions`: an approval permits a call to run, and each attempt at it would count",
+            )
+            .with_label(count.span, "this counts every attempt")
+            .with_help("remove `count: attempts`, or write a limit of its own for attempts"),
+        );
+    }
+    match node.get("approval") {
+        Some(approval) => Approval::read(approval, reader),
+        None => Some(Approval::unrestricted(reader.principals)),
     }
 }
 

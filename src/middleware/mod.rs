@@ -234,6 +234,15 @@ impl PolicyKind {
         }
     }
 
+    /// Returns the settings of the approvals that the policy can require: of an `approval` policy, or of a limit with `on_exceed: approval`.
+    pub fn as_approval(&self) -> Option<&Approval> {
+        match self {
+            Self::Approval(approval) => Some(approval),
+            Self::RateLimit(Limit { on_exceed: OnExceed::Approval(approval), .. }) => Some(approval),
+            _ => None,
+        }
+    }
+
     /// Its position among the policies of the same priority that wrap the execution, outermost first. Every kind that is active in
     /// [`Phase::Execute`] has one, except facts, which are stored when the tool starts.
     pub fn wrapper_order(&self) -> u8 {

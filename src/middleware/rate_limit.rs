@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::approval::LIMIT_APPROVAL;
 use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, LimitRule, read_amount};
 use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{
@@ -80,7 +81,12 @@ static RECORD: RecordShape = RecordShape {
             ]),
             "The calls that are counted. Default: `executions`.",
         ),
-        limit::ON_EXCEED,
+        limit::ON_EXCEED_OR_APPROVAL,
+        FieldShape::optional(
+            "approval",
+            Shape::Record(&LIMIT_APPROVAL),
+            "For `on_exceed: approval`: the request to the approver. Default: everyone whom the host permits can approve.",
+        ),
         limit::MAX_WAIT,
         limit::MESSAGE,
         limit::ON_STORE_ERROR,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::Session;
-use crate::call::{Outcome, Reason, RoundPosition, ToolCall, reason_code};
+use crate::call::{Outcome, RoundPosition, ToolCall};
 use crate::execution::{CallRunner, PreparedCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Decision, Effect};
@@ -102,19 +102,5 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Some(later) if later.effect() >= planned.effect() => later,
             _ => planned,
         }
-    }
-
-    /// Denies a call that needs an approval while another one of its round is suspended, if approvals are requested one at a time.
-    pub(super) fn defer_if_suspended<'c>(&self, mut decision: Decision<'c>) -> Decision<'c> {
-        if self.round.is_suspended()
-            && decision.effect() == Effect::Suspend
-            && self.context.kernel.asks_one_at_a_time(&decision)
-        {
-            let message =
-                "not run: another call of this turn needs an approval; request this one again after it";
-            let code = reason_code::ASK_AGAIN.to_owned();
-            decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
-        }
-        decision
     }
 }

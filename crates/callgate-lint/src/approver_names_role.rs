@@ -58,8 +58,9 @@ const ROLE_WORDS: [&str; 37] = [
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let known = KnownNames::collect(checked);
-    for written in checked.policies.iter().filter(|written| written.has_kind(&["approval"])) {
-        let entries = written.kind.value.get("approvers").and_then(YamlNode::items).unwrap_or_default();
+    for written in &checked.policies {
+        let Some(settings) = written.approval_settings() else { continue };
+        let entries = settings.get("approvers").and_then(YamlNode::items).unwrap_or_default();
         for entry in entries {
             let Some(ApproverEntry::Principal(name)) = entry.as_str().map(ApproverEntry::parse) else {
                 continue;

@@ -54,6 +54,15 @@ impl<'a> PolicySource<'a> {
         kinds.contains(&self.kind.key.as_str())
     }
 
+    /// Returns the settings of the approvals that the policy can require.
+    pub(super) fn approval_settings(&self) -> Option<&'a YamlNode> {
+        match self.kind.key.as_str() {
+            "approval" => Some(&self.kind.value),
+            "rate_limit" => self.kind.value.get("approval"),
+            _ => None,
+        }
+    }
+
     /// Whether the policy stops or suspends calls that its conditions describe.
     pub(super) fn stops_calls(&self) -> bool {
         self.has_kind(&["deny", "halt", "approval", "require"])

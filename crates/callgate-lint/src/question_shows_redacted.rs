@@ -38,8 +38,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     if redactions.is_empty() {
         return;
     }
-    for approval in checked.enforced_policies().filter(|written| written.has_kind(&["approval"])) {
-        let settings = &approval.kind.value;
+    for approval in checked.enforced_policies() {
+        let Some(settings) = approval.approval_settings() else { continue };
         let title = settings.get("card").and_then(|card| card.get("title"));
         for node in settings.get("message").into_iter().chain(title) {
             let text = node.as_str().unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::execution::CallAttempt;
 use crate::host::ToolExecutor;
-use crate::kernel::{Effect, Execution, HeldResources};
+use crate::kernel::{Decision, Effect, Execution, HeldResources};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The outcome of a call that does not run, for a reason outside of the rules.
@@ -36,6 +36,20 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         decision.refuse(Effect::Deny, unavailable_ledger(error), None);
         self.refuse(&attempt, decision).await
+    }
+
+    /// Denies a call that needs an approval while another one of its round is suspended, if approvals are requested one at a time.
+    pub(crate) fn defer_if_suspended<'c>(&self, mut decision: Decision<'c>) -> Decision<'c> {
+        if self.round.is_suspended()
+            && decision.effect() == Effect::Suspend
+            && self.context.kernel.asks_one_at_a_time(&decision)
+        {
+            let message =
+                "not run: another call of this turn needs an approval; request this one again after it";
+            let code = reason_code::ASK_AGAIN.to_owned();
+            decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
+        }
+        decision
     }
 
     /// The outcome of a call that may have run, and nobody knows how it ended.

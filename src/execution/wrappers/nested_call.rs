@@ -2,8 +2,8 @@
 //! with what the call holds already.
 
 use super::WrapperChain;
-use crate::call::ToolCall;
-use crate::execution::admission;
+use crate::call::{SessionState, ToolCall};
+use crate::execution::admission::GrantedAdmission;
 use crate::host::{ToolError, ToolExecutor};
 use crate::kernel::{CallResponse, Decision, Effect, HeldResources, Wrapper};
 
@@ -33,20 +33,14 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             true => None,
             false => Some(context.hooks.before(call.clone()).await),
         };
-        let decide = |held: HeldResources<'_>| match &hooked {
-            Some(hooked) => hooked.decide(&context.kernel, self.state, held),
-            None => context.kernel.decide_holding(call, self.state, held),
+        let decide = |state: &SessionState, held: HeldResources<'_>| match &hooked {
+            Some(hooked) => hooked.decide(&context.kernel, state, held),
+            None => context.kernel.decide_holding(call, state, held),
         };
-        let mut decision = decide(self.held());
-        if decision.effect() == Effect::Suspend
-            && let Some((permits, _)) =
-                context.find_grants(self.attempt, &decision, self.held(), self.state).await
-        {
-            decision = decide(HeldResources { permits: &permits, ..self.held() });
-        }
-        if decision.needs_limits() {
-            admission::admit(context, &mut decision, self.limits, self.state).await;
-        }
+        let decision = decide(self.state, self.held());
+        let (attempt, limits) = (self.attempt, &mut *self.limits);
+        let admission = GrantedAdmission { context, attempt, limits, state: &mut *self.state };
+        let (decision, _) = admission.admit(decision, decide).await;
         match decision.effect() {
             Effect::Run => {
                 let hooked_call = || (!is_own).then(|| decision.call().clone());

@@ -32,7 +32,7 @@ pub struct ElementCondition {
     pub(in crate::matcher) source_span: Span,
     /// The number of elements without which `every` does not hold.
     min: usize,
-    condition: Condition,
+    pub(in crate::matcher) condition: Condition,
 }
 
 impl ElementCondition {

@@ -265,7 +265,9 @@ fn verdict_branch(evaluation: &PolicyEvaluated<'_>) -> Option<BranchKind> {
     match (&evaluation.policy.kind, evaluation.verdict?) {
         (PolicyKind::Validate(_), _) if evaluation.problem.is_some() => Some(BranchKind::Misfits),
         (PolicyKind::Validate(_), _) => Some(BranchKind::Fits),
-        (PolicyKind::RateLimit(_), Verdict::Deny | Verdict::Halt) => Some(BranchKind::UsedUp),
+        (PolicyKind::RateLimit(_), Verdict::Deny | Verdict::Halt | Verdict::Suspend) => {
+            Some(BranchKind::UsedUp)
+        }
         (PolicyKind::Recover(_), _) => Some(BranchKind::Recovered),
         _ => None,
     }
