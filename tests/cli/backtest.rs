@@ -242,6 +242,29 @@ fn limits_count_at_the_recorded_times() {
     assert_eq!(report["changes"][0]["examples"][0]["id"], "b");
 }
 
+/// A session that was halted in the middle of a round stays halted.
+#[test]
+fn recorded_halts_stop_later_calls() {
+    let position = |index: u8| json!({ "index": index, "size": 2 });
+    let log = [
+        event(
+            "a",
+            "executed",
+            "allowed",
+            &json!({ "round_position": position(0), "recorded": { "output": 1 } }),
+        ),
+        event("b", "halted", "halted", &json!({ "round_position": position(1), "tool": "rm" })),
+        event("c", "halted", "session_halted", &json!({})),
+    ]
+    .concat();
+    let stop = "policies: [{ id: stop, match: rm, halt: {} }]";
+    let dir = TestDir::new(&[("stop.yaml", stop), ("free.yaml", FREE), ("log.jsonl", &log)]);
+    let same = report(&dir, &["--policies", "stop.yaml", "log.jsonl"]);
+    assert_eq!((&same["summary"]["unchanged"], &same["changes"]), (&json!(3), &json!([])), "{same:#}");
+    let free = report(&dir, &["--policies", "free.yaml", "log.jsonl"]);
+    assert_eq!(free["summary"]["looser"], 2, "{free:#}");
+}
+
 #[test]
 fn changes_of_redacted_calls_are_marked() {
     let redacted = json!({ "input": { "to": "[email]" }, "recorded": { "output": 1 } });
