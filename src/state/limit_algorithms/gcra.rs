@@ -63,7 +63,7 @@ impl Gcra {
         self.debt = self.level.saturating_sub(burst);
     }
 
-    /// Gives back a part of an estimate that was acquired this long ago, as far as it has not drained since.
+    /// Refunds a part of an estimate that was acquired this long ago, as far as it has not drained since.
     pub fn give_back(&mut self, elapsed: Micros, limit: Amount, estimate: u64, cost: u64) {
         if elapsed < 0 {
             return;

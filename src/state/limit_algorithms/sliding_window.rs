@@ -60,7 +60,7 @@ impl SlidingLog {
         }
     }
 
-    /// Gives back what was acquired at this time, or merged with what was acquired soon after it.
+    /// Refunds what was acquired at this time, or merged with what was acquired soon after it.
     pub fn give_back(&mut self, acquired_at: Micros, cost: u64) {
         let index = self.log.partition_point(|(time, _)| *time < acquired_at);
         let Some((_, amount)) = self.log.get_mut(index) else { return };
