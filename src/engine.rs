@@ -1,7 +1,9 @@
 //! The embedding API: loads rules, decides calls, opens sessions, replaces the active rules.
 
+mod candidate;
 mod reload_status;
 
+pub use candidate::{Candidate, CandidateOptions, CandidateSummary, OnFullQueue};
 pub(crate) use reload_status::ReloadDecision;
 pub use reload_status::{
     ConfirmError, PendingReload, RejectedReload, RejectionReason, ReloadEvent, ReloadStatus,
@@ -135,6 +137,7 @@ impl Engine {
             answer_validator: None,
             hooks: Vec::new(),
             listener: None,
+            candidate: None,
         }
     }
 
@@ -197,6 +200,7 @@ pub struct EngineBuilder {
     answer_validator: Option<Box<AcceptsAnswer>>,
     hooks: Vec<Arc<dyn Middleware>>,
     listener: Option<Arc<dyn EventListener>>,
+    candidate: Option<Candidate>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -299,6 +303,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Evaluates each completed call again under candidate rules, in the background, and notifies observers of the differences.
+    /// A candidate belongs to one engine: it is ignored by a second one.
+    #[must_use]
+    pub fn candidate(mut self, candidate: &Candidate) -> Self {
+        self.candidate = Some(candidate.clone());
+        self
+    }
+
     /// Builds the engine.
     pub fn build(self) -> Engine {
         let Self {
@@ -312,12 +324,15 @@ impl EngineBuilder {
             answer_validator: accepts_answer,
             hooks,
             listener,
+            candidate,
         } = self;
         let random = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let reload_history = Arc::new(ReloadHistory::begin(&*clock));
         let host = HostServices { store: Arc::new(store), keys, accepts_answer, clock, observers, random };
-        let services = EngineServices::new(host);
-        let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
+        let mut services = EngineServices::new(host);
+        services.candidate = candidate.and_then(|candidate| candidate.attach(services.observers.clone()));
+        let shared =
+            Shared { bundle: ArcSwap::new(chains), tools: Arc::new(tools), services, hooks, listener };
         let engine = Engine { shared: Arc::new(shared), reload_history };
         engine.notify_observers(&engine.revision(), RulesEvent::Loaded);
         engine

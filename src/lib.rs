@@ -177,11 +177,15 @@ pub use call::{
     Amount, AuditEntry, CallRecord, CallRecordError, Effect, Outcome, OutcomeKind, Phase, PolicyTrace,
     Reason, RecordedResult, RunShadowEffect, SessionState, Task, TaskTurn, ToolCall, Verdict, reason_code,
 };
-pub use engine::{Engine, EngineBuilder, LoadError, load, load_layer, load_text};
+pub use engine::{
+    Candidate, CandidateOptions, CandidateSummary, Engine, EngineBuilder, LoadError, load, load_layer,
+    load_text,
+};
 pub use host::{
-    BoxFuture, CacheHit, CallDecided, CallIdentity, Clock, ClosureTools, EngineEvent, EngineEventKind,
-    HookFailure, LimitRefused, ManualClock, Observer, ObserverError, RulesEvent, RunIdentity, SystemClock,
-    ToolCallSpan, ToolCallStart, ToolError, ToolExecutor, ToolResponse,
+    BoxFuture, CacheHit, CallDecided, CallIdentity, CandidateDecided, CandidateDifference, Clock,
+    ClosureTools, ComparedDecision, EngineEvent, EngineEventKind, HookFailure, LimitRefused, ManualClock,
+    Observer, ObserverError, RulesEvent, RunIdentity, SystemClock, ToolCallSpan, ToolCallStart, ToolError,
+    ToolExecutor, ToolResponse,
 };
 pub use kernel::Decision;
 pub use policy::{

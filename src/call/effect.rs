@@ -1,5 +1,7 @@
 //! What a decision does with its call.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 /// What a decision does with its call, in order of strictness.
@@ -18,4 +20,13 @@ pub enum Effect {
     Deny,
     /// The call must not run, nor any later one of the session.
     Halt,
+}
+
+impl Effect {
+    /// Compares how strictly two effects treat a call. Invalid arguments count as a denial.
+    #[doc(hidden)]
+    pub fn compare_strictness(self, other: Self) -> Ordering {
+        let strictness = |effect| if effect == Self::Invalid { Self::Deny } else { effect };
+        strictness(self).cmp(&strictness(other))
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApprovalRecord, ApprovalRequest};
+use super::{ApprovalRecord, ApprovalRequest, Effect};
 use crate::json::{Map, Value};
 
 /// The phase of a call in which a policy acts.
@@ -101,6 +101,22 @@ impl OutcomeKind {
     }
 }
 
+impl OutcomeKind {
+    /// The effect that leads to this outcome. Returns `None` if the outcome does not say it.
+    #[doc(hidden)]
+    pub fn effect(self) -> Option<Effect> {
+        Some(match self {
+            Self::Executed | Self::Cached | Self::Failed | Self::Recovered => Effect::Run,
+            Self::Answered => Effect::Answer,
+            Self::Suspended => Effect::Suspend,
+            Self::Invalid => Effect::Invalid,
+            Self::Denied => Effect::Deny,
+            Self::Halted => Effect::Halt,
+            Self::Aborted | Self::Indeterminate => return None,
+        })
+    }
+}
+
 impl std::fmt::Display for OutcomeKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
@@ -194,6 +210,22 @@ pub mod reason_code {
     pub const WORK_EXCEEDED: &str = "work_exceeded";
     /// Callgate itself failed while it evaluated the call.
     pub const INTERNAL_ERROR: &str = "internal_error";
+
+    /// Codes of outcomes that depend on more than the rules and the calls.
+    #[doc(hidden)]
+    pub const NOT_REPRODUCIBLE: [&str; 11] = [
+        STORE_UNAVAILABLE,
+        QUOTA_EXCEEDED,
+        STATE_ALTERED,
+        LOG_UNAVAILABLE,
+        CONCURRENCY_LIMITED,
+        NOT_OFFERED,
+        BLOCKED,
+        ABORTED,
+        CANCELLED,
+        UNFINISHED,
+        INTERNAL_ERROR,
+    ];
 }
 
 /// Why a call was decided this way.

@@ -88,6 +88,22 @@ impl SessionState {
         }
     }
 
+    /// The host's information about the run.
+    pub(crate) fn run_info(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let members = self.document.as_object().into_iter().flat_map(|document| document.iter());
+        members.filter(|(key, _)| !TRACKED_PARTS.contains(&key.as_str()))
+    }
+
+    /// Whether the session has a label, a fact or a call.
+    pub(crate) fn has_past(&self) -> bool {
+        let is_empty = |part: &Value| {
+            part.as_array().is_none_or(|items| items.is_empty())
+                && part.as_object().is_none_or(|members| members.is_empty())
+        };
+        let has = |part: &str| self.document.get(part).is_some_and(|part| !is_empty(part));
+        self.is_untrusted() || TRACKED_PARTS.iter().any(|part| has(part))
+    }
+
     /// Adds a label to the session.
     pub fn add_label(&mut self, label: &str) {
         self.log_change(|| SessionChange::LabelAdded(label.to_owned()));

@@ -121,6 +121,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         started: Instant,
     ) -> Outcome {
         let hooked = &prepared.hooked;
+        self.start_recording();
         match (&prepared.lookup, decision) {
             (LedgerLookup::New(key), Some(decision)) => {
                 let tool = self.context.kernel.tools.get(&hooked.call);

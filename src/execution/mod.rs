@@ -14,6 +14,7 @@ mod call_attempt;
 mod call_origin;
 mod call_resumption;
 mod call_runner;
+mod completed_call;
 mod hooks;
 mod observed_store;
 mod observers;
@@ -32,6 +33,7 @@ pub(crate) use call_attempt::CallAttempt;
 pub(crate) use call_origin::CallOrigin;
 pub(crate) use call_resumption::ResumedCall;
 pub(crate) use call_runner::{CallRunner, LedgerLookup, PreparedCall, unfinished};
+pub(crate) use completed_call::{CallRecording, CompletedCall, CompletedCalls, ToolResult};
 pub(crate) use hooks::{HookRunner, HookedCall};
 pub(crate) use observers::Observers;
 pub(crate) use offered_tools::OfferedTools;
@@ -40,10 +42,13 @@ pub(crate) use services::{AcceptsAnswer, EngineServices, HostServices};
 pub(crate) use session_store::StoredSession;
 pub(crate) use tool_results::ToolResultFormatter;
 
+use std::sync::Arc;
+
 use crate::approval::{Ledger, LedgerError, LedgerKey};
 use crate::call::ToolCall;
 use crate::host::Account;
 use crate::kernel::Kernel;
+use crate::tools::ToolCatalog;
 
 /// The surroundings of the calls of one session. They stay the same while a call runs.
 pub(crate) struct CallContext<'r, E> {
@@ -80,6 +85,9 @@ pub(crate) struct SessionInfo<'r> {
     /// The tools that the model was offered, if that is known.
     pub(crate) offered: Option<&'r OfferedTools>,
     pub(crate) formatter: &'r ToolResultFormatter,
+    pub(crate) tools: &'r Arc<ToolCatalog>,
+    /// What is recorded of the present call, for candidate rules.
+    pub(crate) recording: &'r CallRecording,
 }
 
 impl<'r, E> CallContext<'r, E> {

@@ -14,7 +14,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(super) async fn keep_recorded_course(&mut self, attempt: &CallAttempt<'_>, before: SessionState) {
         *self.state = before;
         let call = &attempt.hooked.call;
-        let Ok(result) = catch_panic(self.context.executor.execute(call)).await else { return };
+        let Ok(result) = catch_panic(self.context.executor.recorded_result(call)).await else { return };
         let result = match result {
             Ok(response) if response.dry => return,
             Ok(response) => Ok(response.output),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::completed_call::CompletedCalls;
 use super::observed_store::ObservedStore;
 use super::observers::Observers;
 use super::wrappers::single_flight::SingleFlight;
@@ -27,6 +28,8 @@ pub(crate) struct EngineServices {
     pub(crate) accepts_answer: Option<Box<AcceptsAnswer>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) observers: Observers,
+    /// Evaluates completed calls again, under candidate rules.
+    pub(crate) candidate: Option<Arc<dyn CompletedCalls>>,
     pub(super) single_flight: SingleFlight,
     /// Costs that the store does not have yet.
     pub(super) debts: CostDebts,
@@ -66,6 +69,7 @@ impl EngineServices {
             accepts_answer,
             clock,
             observers,
+            candidate: None,
             single_flight: SingleFlight::default(),
             debts: CostDebts::default(),
             random: Mutex::new(random),

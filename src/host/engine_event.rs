@@ -88,6 +88,82 @@ pub enum EngineEventKind<'a> {
     StoreFailed(&'a StoreError),
     /// The rules were loaded or reloaded.
     Rules(RulesEvent<'a>),
+    /// Candidate rules were loaded or reloaded. The event's `revision` is theirs.
+    CandidateRules(RulesEvent<'a>),
+    /// Candidate rules have evaluated a completed call.
+    CandidateDecided(CandidateDecided<'a>),
+    /// This number of calls was not evaluated by the candidate rules, because they are slower than the calls.
+    CandidateSkipped(u64),
+}
+
+/// What candidate rules decide on a completed call, compared with what was decided.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CandidateDecided<'a> {
+    /// The digest of the candidate rules.
+    pub revision: &'a str,
+    /// What the candidate decides.
+    pub candidate: ComparedDecision<'a>,
+    /// What was decided.
+    pub active: ComparedDecision<'a>,
+    /// The policies of the candidate that took part, in order.
+    pub policies: &'a [PolicyTrace],
+    /// How the two differ.
+    pub difference: CandidateDifference,
+}
+
+/// A decision, as far as decisions are compared. The message of the reason is left out: it may quote what only the other rules redact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ComparedDecision<'a> {
+    /// What happens with the call.
+    pub effect: Effect,
+    /// The deciding policy; `None` for a default.
+    pub policy: Option<&'a str>,
+    /// The reason code.
+    pub code: &'a str,
+}
+
+impl<'a> ComparedDecision<'a> {
+    pub(crate) fn new(effect: Effect, reason: &'a Reason) -> Self {
+        Self { effect, policy: reason.policy.as_deref(), code: &reason.code }
+    }
+}
+
+/// How the decision of candidate rules differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CandidateDifference {
+    /// It does not: the same effect, and the same arguments and result as far as the tool was called.
+    None,
+    /// The candidate treats the call less strictly.
+    Looser,
+    /// The candidate treats the call otherwise, and equally strictly: denied in place of invalid.
+    Different,
+    /// The candidate treats the call more strictly.
+    Stricter,
+    /// The tool would have been called with other arguments.
+    Arguments,
+    /// The model would have seen another result.
+    Result,
+}
+
+impl CandidateDifference {
+    /// Every difference.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Looser, Self::Different, Self::Stricter, Self::Arguments, Self::Result];
+
+    /// Its name in logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Looser => "looser",
+            Self::Different => "different",
+            Self::Stricter => "stricter",
+            Self::Arguments => "arguments",
+            Self::Result => "result",
+        }
+    }
 }
 
 /// The decision on a call.

@@ -17,8 +17,9 @@ pub use cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub use closure_tools::ClosureTools;
 pub use engine_event::{
-    CacheHit, CallDecided, CallIdentity, EngineEvent, EngineEventKind, HookFailure, LimitRefused, RulesEvent,
-    RunIdentity, ToolCallSpan, ToolCallStart,
+    CacheHit, CallDecided, CallIdentity, CandidateDecided, CandidateDifference, ComparedDecision,
+    EngineEvent, EngineEventKind, HookFailure, LimitRefused, RulesEvent, RunIdentity, ToolCallSpan,
+    ToolCallStart,
 };
 pub use limit_store::{Allowance, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost};
 pub use observer::{Observer, ObserverError};
@@ -82,4 +83,13 @@ impl From<Value> for ToolResponse {
 pub trait ToolExecutor: Sync {
     /// Runs one call to completion.
     fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolResponse, ToolError>> + Send;
+
+    /// The final result of a call that is evaluated again and that the policies stop now, for executors that have recorded results.
+    #[doc(hidden)]
+    fn recorded_result(
+        &self,
+        call: &ToolCall,
+    ) -> impl Future<Output = Result<ToolResponse, ToolError>> + Send {
+        self.execute(call)
+    }
 }

@@ -35,7 +35,10 @@ pub trait Observer: Send + Sync {
             | EngineEventKind::LimitRefused(_)
             | EngineEventKind::CacheHit(_)
             | EngineEventKind::StoreFailed(_)
-            | EngineEventKind::Rules(_) => {}
+            | EngineEventKind::Rules(_)
+            | EngineEventKind::CandidateRules(_)
+            | EngineEventKind::CandidateDecided(_)
+            | EngineEventKind::CandidateSkipped(_) => {}
         }
     }
 

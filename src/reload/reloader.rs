@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::file_snapshot::FileSnapshot;
 use super::test_runner::{LoadedTests, NoTestRunner, TestRunner};
-use crate::engine::{Engine, RejectionReason, ReloadDecision};
+use crate::engine::{Candidate, Engine, RejectionReason, ReloadDecision};
 use crate::policy::{self, CompiledPolicies, LoadedBundle, ReloadSettings, find_widenings};
 
 /// The result of a reload.
@@ -60,6 +60,8 @@ pub struct Reloader {
     /// Snapshot of the files at the last reload.
     last_snapshot: Option<FileSnapshot>,
     required: ReloadSettings,
+    /// Whether rules that may allow more can be held for confirmation.
+    holds_widenings: bool,
     tests: Box<dyn TestRunner>,
 }
 
@@ -78,8 +80,14 @@ impl Reloader {
             referenced_files: Vec::new(),
             last_snapshot: None,
             required: ReloadSettings::default(),
+            holds_widenings: true,
             tests: Box::new(NoTestRunner),
         }
+    }
+
+    /// Creates a reloader of candidate rules at and below these paths. They permit nothing, so new ones are never held for confirmation.
+    pub fn for_candidate(candidate: &Candidate, paths: impl Into<Vec<PathBuf>>) -> Self {
+        Self { holds_widenings: false, ..Self::new(candidate.engine().clone(), paths) }
     }
 
     /// Sets what runs the policy tests of new rules: `PolicyTests` of the crate `callgate-policy-tests`, or a test runner of the host.
@@ -187,8 +195,11 @@ impl Reloader {
                 ReloadResult::Rejected,
             );
         }
-        let widenings =
-            if governing.confirm_widening { find_widenings(active, policies) } else { Vec::new() };
+        let widenings = if governing.confirm_widening && self.holds_widenings {
+            find_widenings(active, policies)
+        } else {
+            Vec::new()
+        };
         if widenings.is_empty() {
             (ReloadDecision::Apply(Arc::clone(policies)), ReloadResult::Applied)
         } else {

@@ -4,6 +4,7 @@
 mod concurrent;
 mod history_resumption;
 mod history_state;
+mod mirrored_session;
 mod model_stream;
 mod rounds;
 mod run_end;
@@ -25,8 +26,8 @@ use arc_swap::ArcSwap;
 use crate::call::{Outcome, RoundPosition, SessionState, Task, ToolCall};
 use crate::diagnostic::SourceMap;
 use crate::execution::{
-    BudgetAccount, CallContext, CallRunner, EngineServices, HookRunner, OfferedTools, RoundProgress,
-    SessionInfo, ToolResultFormatter,
+    BudgetAccount, CallContext, CallRecording, CallRunner, EngineServices, HookRunner, OfferedTools,
+    RoundProgress, SessionInfo, ToolResultFormatter,
 };
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor};
@@ -41,7 +42,7 @@ use run_lifecycle::RunProgress;
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) bundle: ArcSwap<CompiledPolicies>,
-    pub(crate) tools: ToolCatalog,
+    pub(crate) tools: Arc<ToolCatalog>,
     pub(crate) services: EngineServices,
     /// The engine's hooks, for every session.
     pub(crate) hooks: Vec<Arc<dyn Middleware>>,
@@ -105,6 +106,7 @@ pub struct Session {
 struct SessionScope {
     layers: Layers,
     conversation: String,
+    recording: CallRecording,
 }
 
 /// Makes calls that policies see of the calls of a history.
@@ -335,11 +337,12 @@ impl Session {
         scope: &'r SessionScope,
         executor: &'r E,
     ) -> CallRunner<'r, E> {
-        let SessionScope { layers, conversation } = scope;
+        let SessionScope { layers, conversation, recording } = scope;
         self.name_conversation(conversation);
         let Self { shared, state, unique_name, is_recorded, hooks, run, tools, formatter, name, .. } = self;
         let Self { listener, round, offered, keeps_recorded_course, task, .. } = self;
-        let tools = tools.as_deref().unwrap_or(&shared.tools).set();
+        let catalog = tools.as_ref().unwrap_or(&shared.tools);
+        let tools = catalog.set();
         let services = &shared.services;
         let EngineServices { clock, keys, .. } = services;
         let context = CallContext {
@@ -364,6 +367,8 @@ impl Session {
                 keeps_recorded_course: *keeps_recorded_course,
                 offered: offered.as_deref(),
                 formatter,
+                tools: catalog,
+                recording,
             },
         };
         CallRunner { context, state, round }
@@ -423,7 +428,8 @@ impl Session {
 
     /// The present rules and conversation of the session.
     fn scope(&self) -> SessionScope {
-        SessionScope { layers: self.layers(), conversation: self.conversation() }
+        let (layers, conversation) = (self.layers(), self.conversation());
+        SessionScope { layers, conversation, recording: CallRecording::default() }
     }
 
     fn layers(&self) -> Layers {

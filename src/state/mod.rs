@@ -1,6 +1,7 @@
 //! State stores: what a host's store implements, the store in memory for one process, and the encryption of stores that
 //! processes share.
 
+mod budget_records;
 // Shared with the other stores of Callgate.
 #[doc(hidden)]
 pub mod cache;
@@ -20,6 +21,8 @@ pub use crate::host::{
     LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, MAX_RECORD_BYTES, OnQuotaExceeded, RealCost,
     Record, RecordKey, RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
 };
+#[doc(hidden)]
+pub use budget_records::BudgetRecords;
 pub use capacity::Capacity;
 pub use memory::MemoryStore;
 pub use sealed::{IntegrityError, SealedStore, has_seals, seal_store};

@@ -5,6 +5,8 @@
 mod approvals;
 mod audit;
 mod backtest;
+mod candidate_args;
+mod observability;
 mod supervise;
 mod check;
 mod completions;

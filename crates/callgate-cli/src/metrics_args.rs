@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::net::TcpListener;
@@ -69,19 +68,20 @@ impl ServedMetrics {
         })
     }
 
-    /// Starts to serve, in the background.
-    pub(super) async fn serve(self, gateway: &Arc<Gateway>, health: HealthProbe) -> Result<(), CommandError> {
-        let Self { address, secret, metrics } = self;
-        let gateway = Arc::clone(gateway);
+    /// Starts to serve, in the background. `refresh` brings metrics up to date that no event changes.
+    pub(super) async fn serve(
+        &self,
+        health: HealthProbe,
+        refresh: impl Fn(&Metrics) + Send + Sync + 'static,
+    ) -> Result<(), CommandError> {
+        let (address, metrics) = (self.address, self.metrics.clone());
         let source = move || {
-            for (server, is_up) in gateway.servers_up() {
-                metrics.set_upstream_up(server, is_up);
-            }
+            refresh(&metrics);
             metrics.render(Timestamp::now())
         };
         let mut server = MetricsServer::new(source, CONTENT_TYPE, health);
-        if let Some(secret) = secret {
-            server = server.with_secret(secret);
+        if let Some(secret) = &self.secret {
+            server = server.with_secret(secret.clone());
         }
         server.check_address(address).map_err(CommandError::Message)?;
         let failed = |error| CommandError::new(format!("can't listen on `{address}`: {error}"));

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::candidate_args::CandidateArgs;
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_context;
 use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
+use super::observability::Observability;
 use super::output::{print_warning, quote_shell_word};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
@@ -18,6 +20,7 @@ use super::state_store::OpenStateStore;
 use super::supervise;
 use callgate::engine::{Engine, ReloadEvent};
 use callgate_mcp::{Gateway, HealthProbe, ServerSpec, TaskSource, Transport};
+use callgate_telemetry::Metrics;
 
 /// The name of the gateway's own rules in metrics.
 const GATEWAY_BUNDLE: &str = "gateway";
@@ -62,6 +65,8 @@ pub(super) struct ProxyArgs {
     #[command(flatten)]
     metrics: MetricsArgs,
     #[command(flatten)]
+    candidate: CandidateArgs,
+    #[command(flatten)]
     listening: HttpArgs,
     #[command(flatten)]
     servers: ServerArgs,
@@ -96,19 +101,11 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = OpenStateStore::open_or_new(&url, &runtime)?;
     let logs = arguments.log.open(Some(&state.keys))?;
-    let served_metrics = arguments.metrics.open()?;
-    if let Some(served) = &served_metrics {
-        logs.count_lost_events(served.metrics());
-    }
-    let builder = |rules, bundle: &str| {
-        let builder = logs.observe(Engine::builder(rules));
-        match &served_metrics {
-            Some(served) => served.observe(builder, bundle),
-            None => builder,
-        }
-    };
+    let candidate = arguments.candidate.load_for_service(config.candidate)?;
+    let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
     let store = state.store;
-    let engine = builder(rules, GATEWAY_BUNDLE).store(Arc::clone(&store)).keys(state.keys).build();
+    let engine = observability.observe(Engine::builder(rules), GATEWAY_BUNDLE);
+    let engine = engine.store(Arc::clone(&store)).keys(state.keys).build();
     let mut watched = vec![(engine.clone(), policies)];
     let mut servers = Vec::new();
     for server in config.servers {
@@ -116,7 +113,10 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             true => None,
             false => {
                 let engine = match rules_args::load(&server.policies) {
-                    Ok(rules) => builder(rules, &format!("server/{}", server.name)).build(),
+                    Ok(rules) => {
+                        let bundle = format!("server/{}", server.name);
+                        observability.observe_rules(Engine::builder(rules), &bundle).build()
+                    }
                     Err(exit) => return Ok(exit),
                 };
                 watched.push((engine.clone(), server.policies));
@@ -161,7 +161,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
         gateway = gateway.with_rule_reload();
     }
-    if let Some(served) = &served_metrics {
+    if let Some(served) = observability.metrics() {
         gateway = served.observe_tools(gateway);
     }
     let gateway = Arc::new(gateway);
@@ -176,8 +176,15 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         watches.push(reload_output::start_watcher(engine, policies)?);
         notify_clients_of_reloads(engine, &gateway, runtime.handle());
     }
-    if let Some(served) = served_metrics {
-        runtime.block_on(served.serve(&gateway, health))?;
+    watches.extend(observability.watch_candidate()?);
+    if let Some(served) = observability.metrics() {
+        let gateway = Arc::clone(&gateway);
+        let refresh = move |metrics: &Metrics| {
+            for (server, is_up) in gateway.servers_up() {
+                metrics.set_upstream_up(server, is_up);
+            }
+        };
+        runtime.block_on(served.serve(health, refresh))?;
     }
     let served = runtime.block_on(async {
         let (stdin, over) = ReadUntilShutdown::new(callgate_mcp::stdin());
@@ -206,6 +213,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     });
     // The thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
+    observability.shut_down_candidate();
     served.map(|()| ExitStatus::Success).map_err(CommandError::Message)
 }
 

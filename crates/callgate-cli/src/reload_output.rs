@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::exit::CommandError;
 use super::output::{count_noun, print_build_errors, print_note, print_test_failures, print_warning};
-use callgate::engine::{Engine, RejectionReason, ReloadEvent};
+use callgate::engine::{Candidate, Engine, RejectionReason, ReloadEvent};
 use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 use callgate_policy_tests::PolicyTests;
 
@@ -18,8 +18,21 @@ const MAX_LISTED_RELAXATIONS: usize = 20;
 pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
     let active = engine.clone();
     engine.on_change(move |change| report_event(change, &active));
-    let reloader = Reloader::new(engine.clone(), policies).with_tests(PolicyTests);
-    RulesWatcher::start(reloader, WatcherOptions::default())
+    watch(Reloader::new(engine.clone(), policies))
+}
+
+/// The same for candidate rules.
+pub(super) fn start_candidate_watcher(
+    candidate: &Candidate,
+    policies: &[PathBuf],
+) -> Result<RulesWatcher, CommandError> {
+    let changed = candidate.clone();
+    candidate.engine().on_change(move |change| report_candidate_event(change, &changed));
+    watch(Reloader::for_candidate(candidate, policies))
+}
+
+fn watch(reloader: Reloader) -> Result<RulesWatcher, CommandError> {
+    RulesWatcher::start(reloader.with_tests(PolicyTests), WatcherOptions::default())
         .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
 }
 
@@ -35,11 +48,7 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
             print_note(format!("rules reloaded: revision {} → {}", short_revision(from), short_revision(to)));
         }
         ReloadEvent::Rejected(refused) => {
-            match &refused.reason {
-                RejectionReason::Errors(built) => print_build_errors(built),
-                why @ RejectionReason::TestFailures(text) => print_test_failures(text, why),
-                why => print_warning(why),
-            }
+            print_reason(&refused.reason);
             print_warning(format!(
                 "the reload is rejected, and revision {active} stays active; fix the rules"
             ));
@@ -61,5 +70,33 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
         ReloadEvent::Reverted => print_note(format!("the rules match the active revision {active} again")),
         // The library may add events.
         _ => {}
+    }
+}
+
+fn report_candidate_event(change: &ReloadEvent, candidate: &Candidate) {
+    match change {
+        ReloadEvent::Applied { to, .. } => {
+            print_note(format!("candidate rules loaded: revision {}", short_revision(to)));
+        }
+        ReloadEvent::Rejected(refused) => {
+            print_reason(&refused.reason);
+            print_warning(match candidate.is_loaded() {
+                true => {
+                    "the reload of the candidate rules is rejected, and those before stay loaded; fix the rules"
+                }
+                false => "the candidate rules can't be loaded, and evaluate no calls; fix the rules",
+            });
+        }
+        ReloadEvent::Reverted => print_note("the candidate rules match the loaded ones again"),
+        // Candidate rules are never pending, and the library may add events.
+        _ => {}
+    }
+}
+
+fn print_reason(reason: &RejectionReason) {
+    match reason {
+        RejectionReason::Errors(built) => print_build_errors(built),
+        why @ RejectionReason::TestFailures(text) => print_test_failures(text, why),
+        why => print_warning(why),
     }
 }

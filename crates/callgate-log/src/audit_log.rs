@@ -104,6 +104,9 @@ impl AuditLog {
 
 impl Observer for AuditLog {
     fn on_event(&self, event: &EngineEvent<'_>) {
+        if !self.shared.format.records(event) {
+            return;
+        }
         let line = self.shared.format.bounded_line(event, MAX_LINE_BYTES - LINK_BYTES);
         self.writer().record(&line);
     }

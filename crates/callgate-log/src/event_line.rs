@@ -6,7 +6,10 @@
 use callgate::call::{OutcomeKind, PolicyTrace, Reason};
 use callgate::json::{Digest, Value, json};
 use callgate::seal::{Keys, Purpose};
-use callgate::{CallIdentity, EngineEvent, EngineEventKind, Outcome, RulesEvent, ToolCallSpan};
+use callgate::{
+    CallIdentity, CandidateDecided, CandidateDifference, EngineEvent, EngineEventKind, Outcome, RulesEvent,
+    ToolCallSpan,
+};
 
 use crate::json_line::JsonLine;
 
@@ -39,6 +42,11 @@ impl EventFormat {
     /// What lines contain of arguments and results.
     pub fn content(&self) -> Content {
         self.content
+    }
+
+    /// Whether an event is recorded: all are, except decisions of candidate rules that are those of the active ones.
+    pub fn records(&self, event: &EngineEvent<'_>) -> bool {
+        !matches!(&event.kind, EngineEventKind::CandidateDecided(decided) if decided.difference == CandidateDifference::None)
     }
 
     /// The line of an event, without a line break at its end.
@@ -155,7 +163,11 @@ impl EventFormat {
                 line.string("code", error.code());
                 line.string("message", &error.to_string());
             }
-            EngineEventKind::Rules(change) => write_rules(line, change),
+            EngineEventKind::Rules(change) | EngineEventKind::CandidateRules(change) => {
+                write_rules(line, change)
+            }
+            EngineEventKind::CandidateDecided(decided) => write_candidate(line, decided),
+            EngineEventKind::CandidateSkipped(calls) => line.number("count", *calls),
             // A later version of the library has more; they are named, so that nothing is lost silently.
             other => line.string("message", &format!("{other:?}")),
         }
@@ -252,6 +264,15 @@ pub fn event_name(kind: &EngineEventKind<'_>) -> &'static str {
         EngineEventKind::RunShadow(_) => "run_shadow",
         EngineEventKind::HookFailed(_) => "hook_failed",
         EngineEventKind::StoreFailed(_) => "store_failed",
+        EngineEventKind::CandidateRules(change) => match change {
+            RulesEvent::Loaded => "candidate_loaded",
+            RulesEvent::Applied { .. } => "candidate_reloaded",
+            RulesEvent::Rejected { .. } => "candidate_rejected",
+            RulesEvent::Reverted => "candidate_reverted",
+            _ => "candidate_changed",
+        },
+        EngineEventKind::CandidateDecided(_) => "candidate_differs",
+        EngineEventKind::CandidateSkipped(_) => "candidate_skipped",
         EngineEventKind::Rules(change) => match change {
             RulesEvent::Loaded => "rules_loaded",
             RulesEvent::Applied { confirmed: true, .. } => "rules_confirmed",
@@ -292,6 +313,19 @@ fn write_policies(line: &mut JsonLine, policies: &[PolicyTrace]) {
         line.flag("shadow", policy.shadow);
         line.flag("undecided", policy.undecided);
     });
+}
+
+fn write_candidate(line: &mut JsonLine, decided: &CandidateDecided<'_>) {
+    line.string("difference", decided.difference.name());
+    line.string("candidate_revision", decided.revision);
+    for (name, decision) in [("active", &decided.active), ("candidate", &decided.candidate)] {
+        line.object(name, |line| {
+            line.value("effect", &json!(decision.effect));
+            line.optional_string("policy", decision.policy);
+            line.string("code", decision.code);
+        });
+    }
+    write_policies(line, decided.policies);
 }
 
 fn write_rules(line: &mut JsonLine, change: &RulesEvent<'_>) {

@@ -106,6 +106,27 @@ pub(crate) const EVENTS: &[EventShape] = &[
         &["relaxations"],
     ),
     other("rules_reverted", "The rejected or pending rules are gone.", &[], &[]),
+    of_call(
+        "candidate_differs",
+        "Candidate rules decide a completed call otherwise.",
+        &["difference", "candidate_revision", "active", "candidate"],
+        &["policies"],
+    ),
+    other(
+        "candidate_skipped",
+        "Calls that the candidate rules did not evaluate, because they are slower than the calls.",
+        &["count"],
+        &[],
+    ),
+    other("candidate_loaded", "Candidate rules are loaded. `revision` is theirs.", &[], &[]),
+    other("candidate_reloaded", "New candidate rules are loaded. `revision` is theirs.", &["from"], &[]),
+    other(
+        "candidate_rejected",
+        "The reload of candidate rules was rejected.",
+        &["message"],
+        &["rejected_revision"],
+    ),
+    other("candidate_reverted", "The rejected candidate rules are gone.", &[], &[]),
     other(
         "log_opened",
         "A process begins to write the log.",
@@ -211,6 +232,20 @@ fn member_schema(name: &str) -> Value {
             json!({ "type": "object", "description": "The context of the call; in logs with content." })
         }
         "task" => json!({ "type": "array", "description": "What the user asked for; in logs with content." }),
+        "difference" => json!({
+            "enum": ["looser", "different", "stricter", "arguments", "result"],
+            "description": "How the candidate treats the call: less strictly, otherwise, more strictly, with other arguments, or with another result.",
+        }),
+        "candidate_revision" => text("The digest of the candidate rules."),
+        "active" | "candidate" => json!({
+            "type": "object",
+            "description": if name == "active" { "What was decided." } else { "What the candidate decides." },
+            "properties": {
+                "effect": { "enum": ["run", "answer", "suspend", "invalid", "deny", "halt"] },
+                "policy": { "type": "string" }, "code": { "type": "string" },
+            },
+            "required": ["effect", "code"],
+        }),
         "approved_by" => json!({ "type": "object", "description": "The approval that let the call run." }),
         "audit" => json!({ "type": "array", "description": "What `audit` policies recorded." }),
         "replayed" => flag("The call had completed before, and nothing was run."),

@@ -138,6 +138,9 @@ impl FileLog {
 impl Observer for FileLog {
     fn on_event(&self, event: &EngineEvent<'_>) {
         let Shared { format, options, queue, status, .. } = &*self.shared;
+        if !format.records(event) {
+            return;
+        }
         let message = Message::Line(format.line(event));
         let is_lost = match options.on_full {
             OnFull::Block => queue.send(message).is_err(),

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use callgate::call::OutcomeKind;
 use callgate::safe_text::is_hidden;
-use callgate::{EngineEvent, EngineEventKind, Observer, RulesEvent};
+use callgate::{CandidateDifference, EngineEvent, EngineEventKind, Observer, RulesEvent};
 
 /// Writes the outcomes of calls, approvals, refused limits, changes of rules and failures to stderr. A line that can't be written is
 /// lost.
@@ -71,6 +71,23 @@ fn describe(kind: &EngineEventKind<'_>) -> Option<String> {
             format!("the hook `{}` failed in `{}`: {}", failure.hook, failure.point, failure.message)
         }
         EngineEventKind::StoreFailed(error) => format!("the state store failed: {error}"),
+        EngineEventKind::CandidateDecided(decided) if decided.difference != CandidateDifference::None => {
+            let by = decided.candidate.policy.map_or_else(String::new, |policy| format!(" by `{policy}`"));
+            format!(
+                "the candidate rules differ ({}): {:?}{by}",
+                decided.difference.name(),
+                decided.candidate.effect
+            )
+        }
+        EngineEventKind::CandidateSkipped(calls) => {
+            format!("the candidate rules are slower than the calls: {calls} not evaluated")
+        }
+        EngineEventKind::CandidateRules(RulesEvent::Rejected { summary, .. }) => {
+            format!("the reload of the candidate rules is rejected: {summary}")
+        }
+        EngineEventKind::CandidateRules(RulesEvent::Applied { .. }) => {
+            "the candidate rules are reloaded".to_owned()
+        }
         EngineEventKind::Rules(change) => match change {
             RulesEvent::Loaded => return None,
             RulesEvent::Applied { confirmed: true, .. } => "the pending rules are confirmed".to_owned(),

@@ -82,6 +82,11 @@ static CONFIG: RecordShape = RecordShape {
         ),
         FieldShape::optional("policies", PATHS, "Policies for the calls of all servers."),
         FieldShape::optional(
+            "candidate",
+            PATHS,
+            "Candidate policies, which also evaluate the calls of all servers, without any effect. Logs record what they decide otherwise.",
+        ),
+        FieldShape::optional(
             "context",
             Shape::Any,
             "The context of every call, vouched for by the operator: a mapping such as `{ principal: ana }`.",
@@ -116,6 +121,8 @@ pub struct Config {
     pub servers: Vec<ConfiguredServer>,
     /// Policy files for all servers.
     pub policies: Vec<PathBuf>,
+    /// Candidate policy files for the calls of all servers.
+    pub candidate: Vec<PathBuf>,
     /// The context of every call, vouched for by the operator.
     pub context: Map,
     /// The lock file of reviewed tools.
@@ -189,6 +196,7 @@ impl ConfigReader<'_> {
         Config {
             servers,
             policies: self.paths(root.get("policies")),
+            candidate: self.paths(root.get("candidate")),
             context: root.get("context").map(|node| self.mapping(node)).unwrap_or_default(),
             pins: root.get("pins").and_then(YamlNode::as_str).map(|path| self.directory.join(path)),
             pins_signed_by: root

@@ -88,6 +88,18 @@ pub(crate) struct RevisionLabels {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct DifferenceLabels {
+    pub(crate) difference: &'static str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct CandidateLabels {
+    pub(crate) policy: String,
+    pub(crate) code: String,
+    pub(crate) difference: &'static str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ServerLabels {
     pub(crate) server: String,
 }
@@ -115,6 +127,9 @@ pub(crate) struct MetricFamilies {
     pub(crate) rules_pending: Family<BundleLabels, Gauge>,
     pub(crate) rules_loaded_at: Family<BundleLabels, Seconds>,
     pub(crate) rules_info: Family<RevisionLabels, Gauge>,
+    pub(crate) candidate_calls: Family<DifferenceLabels, Counter>,
+    pub(crate) candidate_differences: Family<CandidateLabels, Counter>,
+    pub(crate) candidate_skipped: Counter,
     pub(crate) upstream_up: Family<ServerLabels, Gauge>,
     pub(crate) log_events_lost: Counter,
 }
@@ -140,6 +155,9 @@ impl Default for MetricFamilies {
             rules_pending: Family::default(),
             rules_loaded_at: Family::default(),
             rules_info: Family::default(),
+            candidate_calls: Family::default(),
+            candidate_differences: Family::default(),
+            candidate_skipped: Counter::default(),
             upstream_up: Family::default(),
             log_events_lost: Counter::default(),
         }
@@ -164,6 +182,8 @@ impl MetricFamilies {
         add_empty(&families.rules_pending);
         add_empty(&families.rules_loaded_at);
         add_empty(&families.rules_info);
+        add_empty(&families.candidate_calls);
+        add_empty(&families.candidate_differences);
         add_empty(&families.upstream_up);
         families
     }
@@ -212,6 +232,7 @@ impl MetricFamilies {
         );
         registry.register("hook_failures", "Failures of hooks of the host", self.hook_failures.clone());
         self.register_rules(&mut registry);
+        self.register_candidate(&mut registry);
         registry.register(
             "upstream_up",
             "Whether the MCP server answers: 0 for 30 seconds after a failure, unless it has answered since",
@@ -241,6 +262,24 @@ impl MetricFamilies {
             "approvals_oldest_pending_age_seconds",
             "Age of the oldest pending approval request; 0 without any",
             self.approvals_oldest_age.clone(),
+        );
+    }
+
+    fn register_candidate(&self, registry: &mut Registry) {
+        registry.register(
+            "candidate_calls",
+            "Calls that candidate rules evaluated, by how their decision differs; none if it does not",
+            self.candidate_calls.clone(),
+        );
+        registry.register(
+            "candidate_differences",
+            "Calls that candidate rules decide otherwise, by the policy and the code of their decision",
+            self.candidate_differences.clone(),
+        );
+        registry.register(
+            "candidate_skipped_calls",
+            "Calls that candidate rules did not evaluate, because they are slower than the calls",
+            self.candidate_skipped.clone(),
         );
     }
 

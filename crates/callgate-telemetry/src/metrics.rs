@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callgate::{
-    CallDecided, CallIdentity, EngineEvent, EngineEventKind, Observer, Outcome, OutcomeKind, RulesEvent,
-    Verdict,
+    CallDecided, CallIdentity, CandidateDecided, CandidateDifference, EngineEvent, EngineEventKind, Observer,
+    Outcome, OutcomeKind, RulesEvent, Verdict,
 };
 use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
@@ -14,13 +14,16 @@ use prometheus_client::registry::Registry;
 
 use crate::bounded_labels::{BoundedNames, OTHER, ToolNames};
 use crate::metric_families::{
-    BundleLabels, CallLabels, CodeLabels, DecisionLabels, HookLabels, LimitLabels, MetricFamilies,
-    PolicyLabels, ReasonLabels, ReloadLabels, RevisionLabels, ServerLabels, ToolLabels, VerdictLabels,
+    BundleLabels, CallLabels, CandidateLabels, CodeLabels, DecisionLabels, DifferenceLabels, HookLabels,
+    LimitLabels, MetricFamilies, PolicyLabels, ReasonLabels, ReloadLabels, RevisionLabels, ServerLabels,
+    ToolLabels, VerdictLabels,
 };
 use crate::pending_approvals::PendingApprovals;
 
 /// The media type of the text: OpenMetrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The name of candidate rules among the bundles.
+const CANDIDATE: &str = "candidate";
 /// The number of policies, and of reason codes, with a label of their own.
 const MAX_NAMES: usize = 1_000;
 
@@ -156,6 +159,17 @@ impl Metrics {
         }
     }
 
+    fn count_candidate(&self, decided: &CandidateDecided<'_>) {
+        let Shared { families, policies, codes, .. } = &*self.shared;
+        let difference = decided.difference.name();
+        families.candidate_calls.get_or_create(&DifferenceLabels { difference }).inc();
+        if decided.difference != CandidateDifference::None {
+            let policy = decided.candidate.policy.map_or_else(String::new, |policy| policies.label(policy));
+            let labels = CandidateLabels { policy, code: codes.label(decided.candidate.code), difference };
+            families.candidate_differences.get_or_create(&labels).inc();
+        }
+    }
+
     fn count_rules(&self, event: &EngineEvent<'_>, change: &RulesEvent<'_>) {
         let families = &self.shared.families;
         let bundle = || BundleLabels { bundle: (*self.bundle).to_owned() };
@@ -232,6 +246,13 @@ impl Observer for Metrics {
                 families.hook_failures.get_or_create(&labels).inc();
             }
             EngineEventKind::Rules(change) => self.count_rules(event, change),
+            EngineEventKind::CandidateRules(change) => {
+                self.for_bundle(CANDIDATE).count_rules(event, change);
+            }
+            EngineEventKind::CandidateDecided(decided) => self.count_candidate(decided),
+            EngineEventKind::CandidateSkipped(calls) => {
+                families.candidate_skipped.inc_by(*calls);
+            }
             _ => {}
         }
     }

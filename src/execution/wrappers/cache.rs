@@ -74,6 +74,7 @@ impl<E> WrapperChain<'_, E> {
         self.trace.amend(by, Verdict::Answer);
         let age = self.context.services.clock.now().duration_since(*stored_at);
         let age = Duration::try_from(age).unwrap_or_default();
+        self.record_result(|| Ok(output.clone().into()));
         if let Some(policy) = by.find(self.context.kernel.layers) {
             let hit = CacheHit { policy: &policy.id, age };
             self.context.observe(call, self.state, EngineEventKind::CacheHit(hit));

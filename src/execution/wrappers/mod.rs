@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::admission::AcquiredLimits;
-use super::{CallAttempt, CallContext};
+use super::{CallAttempt, CallContext, ToolResult};
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{Account, BoxFuture, ToolError, ToolExecutor, catch_panic, with_deadline};
 use crate::json::{self, Digest, Value};
@@ -244,6 +244,10 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             return Err(aborted(message, kind).into());
         };
         self.is_outstanding = false;
+        self.record_result(|| {
+            let panicked = || Err(ToolError::new("the tool panicked").with_kind("panic"));
+            answer.as_ref().map_or_else(|_| panicked(), Clone::clone)
+        });
         if let Ok(Ok(answer)) = &answer
             && !answer.dry
             && !answer.interim
@@ -318,6 +322,16 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     /// What the call holds already.
     fn held(&self) -> HeldResources<'_> {
         HeldResources { limits: self.limits.held(), permits: &self.attempt.permits }
+    }
+}
+
+impl<E> WrapperChain<'_, E> {
+    /// Records what the tool or a cache returned, if there are candidate rules.
+    fn record_result(&self, result: impl FnOnce() -> ToolResult) {
+        let CallContext { services, session, .. } = self.context;
+        if services.candidate.is_some() {
+            session.recording.add(result());
+        }
     }
 }
 

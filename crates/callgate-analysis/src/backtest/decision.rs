@@ -1,6 +1,6 @@
 //! What was decided on a call: an outcome → [`CallDecision`], and which of two is stricter.
 
-use callgate::call::{Effect, Outcome, OutcomeKind};
+use callgate::call::{Effect, Outcome};
 use serde::Serialize;
 
 /// The decision on a call, as far as decisions are compared.
@@ -18,7 +18,7 @@ impl CallDecision {
     /// The decision behind an outcome. An outcome that says nothing of the policies counts as a denial.
     pub fn from_outcome(outcome: &Outcome) -> Self {
         Self {
-            effect: effect_of(outcome.outcome).unwrap_or(Effect::Deny),
+            effect: outcome.outcome.effect().unwrap_or(Effect::Deny),
             policy: outcome.reason.policy.clone(),
             code: outcome.reason.code.clone(),
         }
@@ -29,7 +29,7 @@ impl CallDecision {
         if self.effect == after.effect {
             return None;
         }
-        Some(match strictness(after.effect).cmp(&strictness(self.effect)) {
+        Some(match after.effect.compare_strictness(self.effect) {
             std::cmp::Ordering::Less => DecisionDirection::Looser,
             std::cmp::Ordering::Equal => DecisionDirection::Different,
             std::cmp::Ordering::Greater => DecisionDirection::Stricter,
@@ -47,30 +47,4 @@ pub enum DecisionDirection {
     Different,
     /// More strictly.
     Stricter,
-}
-
-/// The effect that leads to an outcome. Returns `None` if the outcome does not say it.
-pub(super) fn effect_of(kind: OutcomeKind) -> Option<Effect> {
-    Some(match kind {
-        OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Failed | OutcomeKind::Recovered => {
-            Effect::Run
-        }
-        OutcomeKind::Answered => Effect::Answer,
-        OutcomeKind::Suspended => Effect::Suspend,
-        OutcomeKind::Invalid => Effect::Invalid,
-        OutcomeKind::Denied => Effect::Deny,
-        OutcomeKind::Halted => Effect::Halt,
-        _ => return None,
-    })
-}
-
-/// Invalid arguments count as a denial.
-fn strictness(effect: Effect) -> u8 {
-    match effect {
-        Effect::Run => 0,
-        Effect::Answer => 1,
-        Effect::Suspend => 2,
-        Effect::Invalid | Effect::Deny => 3,
-        Effect::Halt => 4,
-    }
 }

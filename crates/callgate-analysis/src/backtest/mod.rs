@@ -8,7 +8,6 @@ mod recorded_call;
 mod recording_reader;
 mod redaction_marks;
 mod round_assembler;
-mod budget_records;
 mod replay;
 mod report;
 

@@ -92,18 +92,3 @@ impl RecordedDecision {
 /// Codes of calls for which an approval was requested, or would have been.
 const ANSWERED_REQUEST: [&str; 3] =
     [reason_code::APPROVAL_DENIED, reason_code::APPROVAL_EXPIRED, reason_code::ASK_AGAIN];
-
-/// Codes of outcomes that depend on more than the rules and the calls.
-pub(super) const NOT_REPRODUCIBLE: [&str; 11] = [
-    reason_code::STORE_UNAVAILABLE,
-    reason_code::QUOTA_EXCEEDED,
-    reason_code::STATE_ALTERED,
-    reason_code::LOG_UNAVAILABLE,
-    reason_code::CONCURRENCY_LIMITED,
-    reason_code::NOT_OFFERED,
-    reason_code::BLOCKED,
-    reason_code::ABORTED,
-    reason_code::CANCELLED,
-    reason_code::UNFINISHED,
-    reason_code::INTERNAL_ERROR,
-];

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use callgate::call::{CallRecord, OutcomeKind, RecordedResult, RoundPosition};
+use callgate::call::{CallRecord, OutcomeKind, RecordedResult, RoundPosition, reason_code};
 use callgate::json::{self, Map, Value};
 use callgate_log::LogEntry;
 use jiff::{SignedDuration, Timestamp};
 
-use super::decision::{CallDecision, effect_of};
-use super::recorded_call::{CallOrigin, CallStage, NOT_REPRODUCIBLE, RecordedCall, RecordedDecision};
+use super::decision::CallDecision;
+use super::recorded_call::{CallOrigin, CallStage, RecordedCall, RecordedDecision};
 use super::redaction_marks::is_redacted;
 
 /// The most pending calls whose later outcome is recognized as theirs.
@@ -129,7 +129,7 @@ impl RecordingReader {
         if !self.pending.remove(&call) {
             return Some(CallStage::Decided);
         }
-        (effect_of(kind) == Some(callgate::Effect::Run)).then_some(CallStage::Resumed)
+        (kind.effect() == Some(callgate::Effect::Run)).then_some(CallStage::Resumed)
     }
 }
 
@@ -167,7 +167,7 @@ fn read_record(document: Value) -> Result<CallRecord, String> {
 
 fn read_decision(entry: &LogEntry, kind: OutcomeKind) -> RecordedDecision {
     let code = entry.reason("code").unwrap_or_default();
-    let effect = effect_of(kind).filter(|_| !NOT_REPRODUCIBLE.contains(&code));
+    let effect = kind.effect().filter(|_| !reason_code::NOT_REPRODUCIBLE.contains(&code));
     match effect {
         Some(effect) => RecordedDecision::Known {
             decision: CallDecision {
@@ -185,11 +185,7 @@ fn read_decision(entry: &LogEntry, kind: OutcomeKind) -> RecordedDecision {
 
 /// The decision on a call of which only a result is recorded.
 fn ran() -> CallDecision {
-    CallDecision {
-        effect: callgate::Effect::Run,
-        policy: None,
-        code: callgate::reason_code::ALLOWED.to_owned(),
-    }
+    CallDecision { effect: callgate::Effect::Run, policy: None, code: reason_code::ALLOWED.to_owned() }
 }
 
 fn read_position(position: &Value) -> Option<RoundPosition> {

@@ -9,10 +9,10 @@ use callgate::engine::Engine;
 use callgate::host::ManualClock;
 use callgate::policy::CompiledPolicies;
 use callgate::session::Session;
+use callgate::state::BudgetRecords;
 use callgate::tools::ToolDescriptor;
 use jiff::Timestamp;
 
-use super::budget_records::BudgetRecords;
 use super::decision::CallDecision;
 use super::recorded_call::RecordedCall;
 use crate::recorded_executor::RecordedExecutor;

@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::OutputFormat;
+use super::candidate_args::CandidateArgs;
 use super::exit::{CommandError, ExitStatus};
 use super::log_args::LogArgs;
+use super::observability::Observability;
 use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
 use super::rules_args::{self, EvaluationArgs};
@@ -28,6 +30,9 @@ use callgate::tools::ToolDescriptor;
 pub(super) use line_reader::JsonLinesReader;
 use open_sessions::{OpenSessions, SessionPersistence};
 use report::RunReport;
+
+/// The name of the rules of a run among those of an observer.
+const RUN_BUNDLE: &str = "main";
 
 /// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///
@@ -94,6 +99,8 @@ pub(super) struct RunArgs {
     as_recorded: bool,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    candidate: CandidateArgs,
     /// Output format: a table, or JSON Lines for programs
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
@@ -119,6 +126,10 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
+    let candidate = match arguments.candidate.load() {
+        Ok(candidate) => candidate,
+        Err(exit) => return Ok(exit),
+    };
     let tools = arguments.evaluation.read_tools(&compiled)?;
     warn_about_invalid_schemas(&tools);
     let mut lines = JsonLinesReader::open(calls)?;
@@ -136,11 +147,15 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         Some(OpenStateStore { store, keys, .. }) => (engine.store(store), Some(keys)),
         None => (engine, keys_from_environment()?),
     };
-    let logs = arguments.log.open(keys.as_ref())?;
-    engine = logs.observe(keys.into_iter().fold(engine, EngineBuilder::keys));
+    let observability = Observability::new(arguments.log.open(keys.as_ref())?, None, candidate);
+    engine = observability.observe(keys.into_iter().fold(engine, EngineBuilder::keys), RUN_BUNDLE);
     let engine = engine.build();
-    let _watch =
-        if arguments.watch { Some(super::reload_output::start_watcher(&engine, policies)?) } else { None };
+    let _watchers = match arguments.watch {
+        true => {
+            (Some(super::reload_output::start_watcher(&engine, policies)?), observability.watch_candidate()?)
+        }
+        false => (None, None),
+    };
     let mut report = match arguments.format {
         OutputFormat::Json => RunReport::json(),
         OutputFormat::Text => RunReport::text(&compiled, arguments.state.clone()),
@@ -182,6 +197,7 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     };
     sessions.finish(&mut |outcome| seen.handle(&outcome, &mut report, output))?;
     seen.progress.clear();
+    observability.finish_candidate();
     if ended.is_ok() || sessions.opened_count() > 0 {
         report.finish(sessions.opened_count(), output)?;
     }

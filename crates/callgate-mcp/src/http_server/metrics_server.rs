@@ -23,6 +23,7 @@ const MAX_CONNECTIONS: usize = 48;
 const MIN_TOKEN_LENGTH: usize = 16;
 
 /// A token that a request must carry, compared in constant time.
+#[derive(Clone)]
 pub struct BearerSecret {
     comparison_key: hmac::Key,
     tag: hmac::Tag,

@@ -22,6 +22,11 @@ impl LogRecords {
         Self { format, logger: SdkLoggerProvider::builder().build().logger(SCOPE) }
     }
 
+    /// Whether an event is recorded.
+    pub(super) fn records(&self, event: &EngineEvent<'_>) -> bool {
+        self.format.records(event)
+    }
+
     /// The record of an event, in the span of its call.
     pub(super) fn record(&self, event: &EngineEvent<'_>, span: Option<&SpanContext>) -> SdkLogRecord {
         let mut record = self.logger.create_log_record();

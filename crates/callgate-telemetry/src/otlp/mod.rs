@@ -62,6 +62,9 @@ impl OtlpExporter {
 impl Observer for OtlpExporter {
     fn on_event(&self, event: &EngineEvent<'_>) {
         let Shared { logs, spans, thread } = &*self.shared;
+        if !logs.records(event) {
+            return;
+        }
         let (context, span) = spans.lock().unwrap_or_else(PoisonError::into_inner).record(event);
         thread.send(Telemetry::Log(Box::new(logs.record(event, context.as_ref()))));
         if let Some(span) = span {

@@ -55,6 +55,10 @@ impl ToolSpans {
     /// Records an event. Returns the span that it belongs to, and that span if the event ends it.
     pub(super) fn record(&mut self, event: &EngineEvent<'_>) -> (Option<SpanContext>, Option<SpanData>) {
         let (Some(run), Some(call)) = (event.run, event.call) else { return (None, None) };
+        // Candidate rules decide when the call has ended, and its span with it.
+        if matches!(event.kind, EngineEventKind::CandidateDecided(_)) {
+            return (None, None);
+        }
         let key = (run.conversation.to_owned(), call.id.to_owned());
         let time = SystemTime::from(event.time);
         let mut span = match self.open.remove(&key) {

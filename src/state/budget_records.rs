@@ -1,14 +1,15 @@
 //! The records of a replay: the usage of budgets is stored; calls and their approval requests are not, because the recording has them.
 
-use callgate::host::{
-    Account, ConditionalWrite, Record, RecordKey, RecordPage, RecordStore, StoreFuture, space,
-};
-use callgate::state::MemoryStore;
 use jiff::Timestamp;
 
+use super::MemoryStore;
+use crate::host::{
+    Account, ConditionalWrite, Record, RecordKey, RecordPage, RecordStore, StoreFuture, space,
+};
+
 /// Stores the usage of budgets, and nothing else.
-#[derive(Default)]
-pub(super) struct BudgetRecords(MemoryStore);
+#[derive(Debug, Default)]
+pub struct BudgetRecords(MemoryStore);
 
 impl RecordStore for BudgetRecords {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
