@@ -2,6 +2,7 @@
 
 mod approvals;
 mod backtest;
+mod candidate;
 mod audit;
 mod check;
 mod completions;

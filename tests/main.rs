@@ -23,6 +23,8 @@ mod broken_yaml;
 #[cfg(test)]
 mod bundles;
 #[cfg(test)]
+mod candidate;
+#[cfg(test)]
 mod caching;
 #[cfg(test)]
 mod cards;

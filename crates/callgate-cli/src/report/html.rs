@@ -48,6 +48,10 @@ pub(super) fn write(summary: &LogSummary, output: &mut Output) -> Result<(), Com
         (&summary.stopping(), PolicyUse::stopped),
         summary,
     )?;
+    let candidate = summary.candidate.ranked();
+    let candidate: Vec<_> = candidate.iter().map(|(label, used)| (label.as_str(), *used)).collect();
+    let title = "Candidate rules: calls that they decide otherwise";
+    write_policies(output, title, (&candidate, |used| used.calls), summary)?;
     let approvals = &summary.approvals;
     if approvals.requested > 0 {
         let wait = approvals.median_wait();

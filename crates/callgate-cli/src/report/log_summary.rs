@@ -1,10 +1,14 @@
 //! The summary of decision logs: events → counts by outcome, tool and policy, with examples.
 
+mod candidate_differences;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use callgate::json::{Map, Value, json};
 use callgate_log::LogEntry;
 use jiff::Timestamp;
+
+use candidate_differences::CandidateDifferences;
 
 /// The number of distinct tools and principals that are counted by name; others are counted together.
 const MAX_NAMES: usize = 1_000;
@@ -36,7 +40,7 @@ impl NameCounts {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    fn document(&self) -> Value {
+    pub(super) fn document(&self) -> Value {
         self.0.iter().map(|(name, count)| (name.clone(), Value::from(*count))).collect::<Map>().into()
     }
 }
@@ -102,12 +106,25 @@ impl PolicyUse {
         STOPPING.iter().map(|verdict| self.enforced.get(verdict)).sum()
     }
 
+    /// Counts a call that it stopped or would have stopped, by tool and principal, and keeps the first few.
+    pub(super) fn add_call(&mut self, entry: &LogEntry) {
+        self.tools.add(entry.text("tool").unwrap_or_default());
+        self.principals.add(entry.text("principal").unwrap_or("(unknown)"));
+        if self.examples.len() < MAX_EXAMPLES {
+            self.examples.push(ExampleCall::from_entry(entry));
+        }
+    }
+
+    pub(super) fn example_documents(&self) -> Vec<Value> {
+        self.examples.iter().map(ExampleCall::document).collect()
+    }
+
     fn document(&self, id: &str) -> Value {
         json!({
             "id": id, "kind": self.kind, "calls": self.calls, "enforced": self.enforced.document(),
             "shadow": self.shadow.document(), "tools": self.tools.document(),
             "principals": self.principals.document(),
-            "examples": self.examples.iter().map(ExampleCall::document).collect::<Vec<_>>(),
+            "examples": self.example_documents(),
         })
     }
 }
@@ -159,6 +176,8 @@ pub(super) struct LogSummary {
     /// Events other than those of calls, by name: changes of rules, failures, lost events.
     pub(super) other_events: NameCounts,
     pub(super) lost_events: u64,
+    /// What candidate rules decide otherwise.
+    pub(super) candidate: CandidateDifferences,
     /// Calls by hour and outcome.
     pub(super) hours: BTreeMap<i64, NameCounts>,
     /// The policies that took part in no call, if the rules are known.
@@ -188,6 +207,11 @@ impl LogSummary {
             }
             "events_lost" => {
                 self.lost_events += entry.members.get("count").and_then(Value::as_u64).unwrap_or_default();
+            }
+            "candidate_differs" => self.candidate.add(entry),
+            "candidate_skipped" => {
+                self.candidate.skipped +=
+                    entry.members.get("count").and_then(Value::as_u64).unwrap_or_default();
             }
             "call_decided" | "call_started" | "cache_hit" | "limit_refused" | "log_opened"
             | "rules_loaded" => {}
@@ -235,11 +259,7 @@ impl LogSummary {
         let counts = if is_shadow { &mut used.shadow } else { &mut used.enforced };
         counts.add(text("verdict"));
         if STOPPING.contains(&text("verdict")) {
-            used.tools.add(entry.text("tool").unwrap_or_default());
-            used.principals.add(entry.text("principal").unwrap_or("(unknown)"));
-            if used.examples.len() < MAX_EXAMPLES {
-                used.examples.push(ExampleCall::from_entry(entry));
-            }
+            used.add_call(entry);
         }
     }
 
@@ -295,6 +315,7 @@ impl LogSummary {
                 "requested": requested, "approved": approved, "denied": denied, "expired": expired,
                 "median_wait_s": self.approvals.median_wait(),
             },
+            "candidate": self.candidate.document(),
             "limits": self.limits.document(),
             "other_events": self.other_events.document(),
             "lost_events": self.lost_events,

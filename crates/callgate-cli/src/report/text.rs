@@ -41,6 +41,15 @@ pub(super) fn write(summary: &LogSummary, output: &mut Output) -> Result<(), Com
         summary,
         PolicyUse::stopped,
     )?;
+    let candidate = summary.candidate.ranked();
+    let candidate: Vec<_> = candidate.iter().map(|(label, used)| (label.as_str(), *used)).collect();
+    let title = "Candidate rules: calls that they decide otherwise";
+    write_policies(output, title, &candidate, summary, |used| used.calls)?;
+    if summary.candidate.skipped > 0 {
+        let skipped = count_noun(to_usize(summary.candidate.skipped), "call was", "calls were");
+        let text = format!("{skipped} not evaluated by the candidate rules, which were too slow");
+        writeln!(output, "\n{}", output.paint(YELLOW, &text))?;
+    }
     write_approvals(output, &summary.approvals)?;
     write_unused(output, summary)?;
     let others = summary.other_events.ordered();
