@@ -48,7 +48,7 @@ impl Observer for Differences {
     }
 }
 
-/// Returns its arguments, fails if they have an `error`, and counts its calls.
+/// Returns its arguments, or fails if they have an `error`, at most so many `times`. Counts its calls.
 #[derive(Clone, Default)]
 struct CountedEcho(Arc<Mutex<Vec<String>>>);
 
@@ -60,10 +60,14 @@ impl CountedEcho {
 
 impl ToolExecutor for CountedEcho {
     async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
-        self.0.lock().unwrap().push(format!("{} {}", call.tool, call.input));
+        let line = format!("{} {}", call.tool, call.input);
+        let mut calls = self.0.lock().unwrap();
+        let before = calls.iter().filter(|known| **known == line).count();
+        calls.push(line);
+        let times = call.input.get("times").and_then(|times| times.as_u64()).unwrap_or(u64::MAX);
         match call.input.get("error").and_then(|error| error.as_str()) {
-            Some(error) => Err(ToolError::new(error)),
-            None => Ok(call.input.clone().into()),
+            Some(error) if (before as u64) < times => Err(ToolError::new(error)),
+            _ => Ok(call.input.clone().into()),
         }
     }
 }

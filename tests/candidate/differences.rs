@@ -17,7 +17,7 @@ async fn decisions_arguments_and_results_are_compared() {
     let mut report = String::new();
     for case in cases.as_array().unwrap() {
         let text = |name: &str| case[name].as_str().unwrap_or("[]");
-        let rules = |name: &str| format!("policies: {}", text(name));
+        let rules = |name: &str| format!("policies:\n  {}", text(name).replace('\n', "\n  "));
         let (candidate, seen) = (candidate(&rules("candidate")), Differences::default());
         let engine = Engine::builder(load_text(&rules("active")).unwrap());
         let engine = engine.candidate(&candidate).observer(seen.clone()).build();
@@ -74,11 +74,11 @@ async fn an_approval_that_was_given_counts_for_a_candidate_that_requires_one() {
 const RULES: &str = r#"
 policies:
   - { id: no-rm, match: { tool: b, where: { path: $.input.n, eq: 0 } }, deny: {} }
-  - { id: three, match: a, limit: { limit: 3, per: run } }
+  - { id: three, match: a, rate_limit: { limit: 3, per: run } }
   - { id: two-an-hour, match: c, rate_limit: { limit: 2, per: 1h } }
-  - { id: seen, match: a, fact: { name: last, value: $.result.n } }
-  - { id: taint, match: { tool: c, where: { path: $.input.n, eq: 1 } }, label: tainted }
-  - { id: after-taint, match: { tool: b, where: { path: $.session.labels, contains: tainted } }, approval: {} }
+  - { id: seen, match: a, fact: { name: last, value: $.output.n } }
+  - { id: taint, match: { tool: c, where: { path: $.input.n, eq: 1 } }, label: { add: [tainted] } }
+  - { id: after-taint, match: { tool: b, where: { path: "$.session.labels[*]", eq: tainted } }, approval: {} }
   - { id: same-again, match: { tool: b, where: { path: $.session.facts.last, eq: 2 } }, deny: {} }
   - { id: first-only, match: { tool: c, where: { path: $.session.round.index, gt: 1 } }, deny: {} }
   - { id: stop, match: { tool: d, where: { path: $.input.n, eq: 3 } }, halt: {} }

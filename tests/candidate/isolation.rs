@@ -7,7 +7,8 @@ use callgate::json::json;
 use callgate::lifecycle::{BeforeAction, HookCall, Middleware};
 use callgate::state::{MemoryStore, RecordStore};
 use callgate::{
-    BoxFuture, Engine, EngineEvent, EngineEventKind, Observer, Outcome, ToolCall, ToolExecutor, load_text,
+    BoxFuture, Engine, EngineEvent, EngineEventKind, ManualClock, Observer, Outcome, ToolCall, ToolExecutor,
+    load_text,
 };
 
 use super::{CountedEcho, Differences, candidate};
@@ -18,16 +19,16 @@ policies:
   - { id: two, match: mail, rate_limit: { limit: 2, per: 1h } }
   - { id: ask, match: pay, approval: {} }
   - { id: keep, match: lookup, cache: { ttl: 1h } }
-  - { id: seen, match: lookup, label: seen }
+  - { id: seen, match: lookup, label: { add: [seen] } }
 "#;
 
 /// Stops, changes, asks about and halts everything, with the ids of the active policies and much work.
 const HOSTILE: &str = r#"
 policies:
   - { id: no-rm, match: "*", halt: {} }
-  - { id: two, match: "*", rate_limit: { limit: 0, per: 1h } }
+  - { id: two, match: "*", rate_limit: { limit: 1, per: 1h } }
   - { id: ask, match: "*", approval: {} }
-  - { id: keep, match: "*", cache: { ttl: 1h, key: [] } }
+  - { id: keep, match: "*", cache: { ttl: 1h, key: [ $.tool ] } }
   - { id: seen, match: "*", transform: { input: [ { path: $.input.x, set: 1 } ] } }
   - { id: spin, match: "*", around: { script: "let n = 0; while true { n += 1; } next(input)" } }
 "#;
@@ -51,9 +52,11 @@ async fn outcomes_tools_state_and_approvals_are_those_without_a_candidate() {
     let store = || Arc::new(MemoryStore::default());
     let (plain_store, other_store) = (store(), store());
     let (plain_tools, tools) = (CountedEcho::default(), CountedEcho::default());
-    let plain = Engine::builder(load_text(ACTIVE).unwrap()).store(plain_store.clone()).build();
+    let clock = || ManualClock::new("2026-11-23T10:00:00Z".parse().unwrap());
+    let plain = Engine::builder(load_text(ACTIVE).unwrap()).clock(clock());
+    let plain = plain.store(plain_store.clone()).build();
     let candidate = candidate(HOSTILE);
-    let engine = Engine::builder(load_text(ACTIVE).unwrap());
+    let engine = Engine::builder(load_text(ACTIVE).unwrap()).clock(clock());
     let engine = engine.store(other_store.clone()).candidate(&candidate).build();
     let expected = outcomes_of(&plain, &plain_tools).await;
     assert_eq!(outcomes_of(&engine, &tools).await, expected);

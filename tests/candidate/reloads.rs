@@ -54,8 +54,8 @@ async fn new_candidate_rules_apply_to_later_calls_and_invalid_ones_to_none() {
 
 #[tokio::test]
 async fn a_session_that_is_older_than_the_candidate_is_not_judged_by_what_it_lacks() {
-    let rules = "policies: [ { id: first-look, match: { tool: mail, where: { not: { path: $.session.labels, contains: looked } } }, deny: {} }, { id: looked, match: look, label: looked }, { id: no-rm, match: rm, deny: {} } ]";
-    let active = "policies: [ { id: looked, match: look, label: looked } ]";
+    let rules = "policies: [ { id: first-look, match: { tool: mail, where: { not: { path: '$.session.labels[*]', eq: looked } } }, deny: {} }, { id: looked, match: look, label: { add: [looked] } }, { id: no-rm, match: rm, deny: {} } ]";
+    let active = "policies: [ { id: looked, match: look, label: { add: [looked] } } ]";
     let candidate = Candidate::unloaded(CandidateOptions::default()).unwrap();
     let seen = Differences::default();
     let engine = Engine::builder(load_text(active).unwrap());

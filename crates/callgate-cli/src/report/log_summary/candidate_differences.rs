@@ -25,11 +25,10 @@ struct CandidateDecision {
 }
 
 impl CandidateDecision {
-    /// The decision in one line.
+    /// The decision as a name: `stricter/no-mail`; with the code if no policy decides.
     fn label(&self) -> String {
-        let Self { difference, policy, code } = self;
-        let by = if policy.is_empty() { code.clone() } else { format!("{policy} ({code})") };
-        format!("{difference}: {by}")
+        let by = if self.policy.is_empty() { &self.code } else { &self.policy };
+        format!("{}/{by}", self.difference)
     }
 }
 
