@@ -23,6 +23,18 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Answer => "answer",
+            Self::Suspend => "suspend",
+            Self::Invalid => "invalid",
+            Self::Deny => "deny",
+            Self::Halt => "halt",
+        }
+    }
+
     /// Compares how strictly two effects treat a call. Invalid arguments count as a denial.
     #[doc(hidden)]
     pub fn compare_strictness(self, other: Self) -> Ordering {

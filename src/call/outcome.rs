@@ -19,6 +19,18 @@ pub enum Phase {
     Settle,
 }
 
+impl Phase {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Normalise => "normalise",
+            Self::Gate => "gate",
+            Self::Execute => "execute",
+            Self::Settle => "settle",
+        }
+    }
+}
+
 /// A policy's verdict on one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -36,6 +48,20 @@ pub enum Verdict {
     Deny,
     /// Neither the call nor any later one of the session may run.
     Halt,
+}
+
+impl Verdict {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Rewrite => "rewrite",
+            Self::Answer => "answer",
+            Self::Suspend => "suspend",
+            Self::Deny => "deny",
+            Self::Halt => "halt",
+        }
+    }
 }
 
 /// How a call ended.

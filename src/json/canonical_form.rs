@@ -1,5 +1,6 @@
 //! Canonical form and digest of JSON values, to which approvals are bound and by which caches are keyed.
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
@@ -33,7 +34,9 @@ impl Digest {
 
 impl std::fmt::Display for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut digits = [0; 64];
+        HEXLOWER.encode_mut(&self.0, &mut digits);
+        f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
@@ -41,7 +44,7 @@ impl std::str::FromStr for Digest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let bytes = data_encoding::HEXLOWER.decode(text.as_bytes()).map_err(|_| InvalidDigest)?;
+        let bytes = HEXLOWER.decode(text.as_bytes()).map_err(|_| InvalidDigest)?;
         bytes.try_into().map(Self).map_err(|_| InvalidDigest)
     }
 }
@@ -82,7 +85,8 @@ pub fn digest(value: &Value) -> Digest {
     Digest::compute(canonical_text(value).as_bytes())
 }
 
-fn write_canonical(value: &Value, text: &mut String) {
+/// Appends the canonical text of a value.
+pub(crate) fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Number(number) => text.push_str(&number.canonical_text()),
         Value::Array(items) => {
@@ -109,7 +113,9 @@ fn write_canonical(value: &Value, text: &mut String) {
             }
             text.push('}');
         }
-        other => text.push_str(&other.to_string()),
+        Value::String(string) => drop(writer::write_string(string, text)),
+        Value::Null => text.push_str("null"),
+        Value::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
     }
 }
 

@@ -26,6 +26,7 @@ mod serialize;
 mod value;
 mod writer;
 
+pub(crate) use canonical_form::write_canonical;
 pub use canonical_form::{Digest, InvalidDigest, canonical_text, digest};
 pub use decimal::Decimal;
 pub use deserialize::{from_slice, from_str, from_value};

@@ -85,6 +85,9 @@ impl OpenCandidate {
     }
 
     fn report(&self) {
+        if !self.candidate.is_loaded() {
+            return;
+        }
         let summary = self.candidate.summary();
         let count = |calls: u64| usize::try_from(calls).unwrap_or(usize::MAX);
         let kinds = [

@@ -18,7 +18,7 @@ const MAX_LISTED_RELAXATIONS: usize = 20;
 pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
     let active = engine.clone();
     engine.on_change(move |change| report_event(change, &active));
-    watch(Reloader::new(engine.clone(), policies))
+    watch(Reloader::new(engine.clone(), policies).with_tests(PolicyTests))
 }
 
 /// The same for candidate rules.
@@ -28,11 +28,16 @@ pub(super) fn start_candidate_watcher(
 ) -> Result<RulesWatcher, CommandError> {
     let changed = candidate.clone();
     candidate.engine().on_change(move |change| report_candidate_event(change, &changed));
-    watch(Reloader::for_candidate(candidate, policies))
+    let mut reloader = Reloader::for_candidate(candidate, policies).with_tests(PolicyTests);
+    if !candidate.is_loaded() {
+        // Reports at once why.
+        reloader.reload();
+    }
+    watch(reloader)
 }
 
 fn watch(reloader: Reloader) -> Result<RulesWatcher, CommandError> {
-    RulesWatcher::start(reloader.with_tests(PolicyTests), WatcherOptions::default())
+    RulesWatcher::start(reloader, WatcherOptions::default())
         .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
 }
 

@@ -111,12 +111,13 @@ impl EventFormat {
     fn write_kind(&self, line: &mut JsonLine, kind: &EngineEventKind<'_>) {
         match kind {
             EngineEventKind::CallDecided(decided) => {
-                line.value("effect", &json!(decided.effect));
+                line.string("effect", decided.effect.name());
                 self.write_reason(line, decided.reason);
                 write_policies(line, decided.policies);
                 self.write_value(line, "input", decided.input);
             }
-            EngineEventKind::CallStarted(start) => self.write_value(line, "input", start.args),
+            // Its arguments are those of the decision.
+            EngineEventKind::CallStarted(_) => {}
             EngineEventKind::CallCompleted(span) => self.write_outcome(line, span),
             EngineEventKind::ApprovalRequested(request) => {
                 line.string("approval_id", &request.approval_id);
@@ -149,7 +150,7 @@ impl EventFormat {
             EngineEventKind::RunShadow(shadow) => {
                 line.string("policy", &shadow.id);
                 line.string("kind", &shadow.kind);
-                line.value("verdict", &json!(shadow.verdict));
+                line.string("verdict", shadow.verdict.name());
                 if let Some(reason) = &shadow.reason {
                     self.write_reason(line, reason);
                 }
@@ -308,8 +309,8 @@ fn write_policies(line: &mut JsonLine, policies: &[PolicyTrace]) {
     line.objects("policies", policies, |line, policy| {
         line.string("id", &policy.id);
         line.string("kind", &policy.kind);
-        line.value("phase", &json!(policy.phase));
-        line.value("verdict", &json!(policy.verdict));
+        line.string("phase", policy.phase.name());
+        line.string("verdict", policy.verdict.name());
         line.flag("shadow", policy.shadow);
         line.flag("undecided", policy.undecided);
     });
@@ -320,7 +321,7 @@ fn write_candidate(line: &mut JsonLine, decided: &CandidateDecided<'_>) {
     line.string("candidate_revision", decided.revision);
     for (name, decision) in [("active", &decided.active), ("candidate", &decided.candidate)] {
         line.object(name, |line| {
-            line.value("effect", &json!(decision.effect));
+            line.string("effect", decision.effect.name());
             line.optional_string("policy", decision.policy);
             line.string("code", decision.code);
         });

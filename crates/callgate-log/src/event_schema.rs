@@ -41,7 +41,12 @@ pub(crate) const EVENTS: &[EventShape] = &[
         &["effect", "reason"],
         &["policies", "input", "input_digest"],
     ),
-    of_call("call_started", "A call is about to reach its tool.", &[], &["input", "input_digest"]),
+    of_call(
+        "call_started",
+        "A call is about to reach its tool, with the arguments of its decision.",
+        &[],
+        &[],
+    ),
     of_call(
         "call_completed",
         "A call has its outcome; one with a pending approval has `suspended` now and another one later.",

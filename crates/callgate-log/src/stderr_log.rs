@@ -74,9 +74,9 @@ fn describe(kind: &EngineEventKind<'_>) -> Option<String> {
         EngineEventKind::CandidateDecided(decided) if decided.difference != CandidateDifference::None => {
             let by = decided.candidate.policy.map_or_else(String::new, |policy| format!(" by `{policy}`"));
             format!(
-                "the candidate rules differ ({}): {:?}{by}",
+                "the candidate rules differ ({}): {}{by}",
                 decided.difference.name(),
-                decided.candidate.effect
+                decided.candidate.effect.name()
             )
         }
         EngineEventKind::CandidateSkipped(calls) => {

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callgate::{
     CallDecided, CallIdentity, CandidateDecided, CandidateDifference, EngineEvent, EngineEventKind, Observer,
-    Outcome, OutcomeKind, RulesEvent, Verdict,
+    Outcome, OutcomeKind, RulesEvent,
 };
 use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use crate::bounded_labels::{BoundedNames, OTHER, ToolNames};
+use crate::bounded_labels::{BoundedNames, ToolNames};
 use crate::metric_families::{
     BundleLabels, CallLabels, CandidateLabels, CodeLabels, DecisionLabels, DifferenceLabels, HookLabels,
     LimitLabels, MetricFamilies, PolicyLabels, ReasonLabels, ReloadLabels, RevisionLabels, ServerLabels,
@@ -152,7 +152,7 @@ impl Metrics {
         for policy in &outcome.policies {
             let labels = VerdictLabels {
                 policy: policies.label(&policy.id),
-                verdict: verdict_name(policy.verdict),
+                verdict: policy.verdict.name(),
                 mode: mode_name(policy.shadow),
             };
             families.verdicts.get_or_create(&labels).inc();
@@ -234,8 +234,7 @@ impl Observer for Metrics {
             }
             EngineEventKind::RunShadow(shadow) => {
                 let policy = policies.label(&shadow.id);
-                let labels =
-                    VerdictLabels { policy, verdict: verdict_name(shadow.verdict), mode: mode_name(true) };
+                let labels = VerdictLabels { policy, verdict: shadow.verdict.name(), mode: mode_name(true) };
                 families.verdicts.get_or_create(&labels).inc();
             }
             EngineEventKind::StoreFailed(error) => {
@@ -272,19 +271,6 @@ fn has_reached_tool(kind: OutcomeKind) -> bool {
 
 fn mode_name(is_shadow: bool) -> &'static str {
     if is_shadow { "shadow" } else { "enforce" }
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Rewrite => "rewrite",
-        Verdict::Answer => "answer",
-        Verdict::Suspend => "suspend",
-        Verdict::Deny => "deny",
-        Verdict::Halt => "halt",
-        // A verdict of a later version of the library.
-        _ => OTHER,
-    }
 }
 
 /// Ignores poisoning: every update is a single step.
