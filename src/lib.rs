@@ -72,6 +72,7 @@
 //! | show requests to approvers, and record their answers | [`approval::Inbox`], [`card`] |
 //! | share limits, caches and approvals between processes | [`state`], and the crate `callgate-sqlite` for a file |
 //! | log outcomes and approvals, or every evaluation of a policy | [`Observer`], [`explain::EventListener`] |
+//! | evaluate calls under candidate rules, without effect | [`Candidate`] |
 //! | reload rules while calls run | [`reload`] |
 //! | run policy tests, or lints | the crates `callgate-policy-tests` and `callgate-lint` |
 //! | report what a change of rules means | the crate `callgate-analysis` |
