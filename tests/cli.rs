@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod schema;
 mod state;
+mod suggest;
 #[cfg(unix)]
 mod task;
 mod test;

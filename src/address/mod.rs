@@ -13,5 +13,5 @@ pub use mail_domain::{DomainPattern, every_domain_matches, parse_address_domains
 pub use path_containment::Directory;
 pub use undecided::Undecided;
 pub(crate) use url_form::UrlForm;
-pub use url_host::HostPattern;
 pub(crate) use url_host::parse_url_host;
+pub use url_host::{HostPattern, url_host};

@@ -45,6 +45,14 @@ impl HostPattern {
     }
 }
 
+/// Returns the host of a URL in the form of a pattern: in lower-case ASCII, without port and trailing dot.
+///
+/// # Errors
+/// See [`HostPattern::matches`].
+pub fn url_host(url: &str) -> Result<String, Undecided> {
+    parse_url_host(url).map(|host| host.to_string())
+}
+
 /// Returns the host of a URL.
 ///
 /// # Errors

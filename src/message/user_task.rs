@@ -7,16 +7,23 @@ impl Task {
     /// The texts of all `user` messages. Only for a history that nobody but the host and the user can have written: in a history that a
     /// client sends, anybody can add a `user` message.
     pub fn from_history(history: &History) -> Self {
-        let of_user = history.messages().iter().filter(|message| *message.role() == Role::User);
-        Self::new(of_user.filter_map(|message| {
+        Self::new(history.user_texts().map(|(_, text)| TaskTurn::new(text)))
+    }
+}
+
+impl History {
+    /// The texts of the `user` messages, each with the index of its message. A message of results or approvals has no text of the user.
+    #[doc(hidden)]
+    pub fn user_texts(&self) -> impl Iterator<Item = (usize, String)> {
+        let of_user = self.messages().iter().enumerate().filter(|(_, message)| *message.role() == Role::User);
+        of_user.filter_map(|(index, message)| {
             let texts = message.parts().iter().filter_map(|part| match part.content() {
                 PartContent::Text(text) => Some(text.as_str()),
                 _ => None,
             });
             let texts: Vec<&str> = texts.collect();
-            // A message of results or approvals has no text of the user.
-            (!texts.is_empty()).then(|| TaskTurn::new(texts.join("\n")))
-        }))
+            (!texts.is_empty()).then(|| (index, texts.join("\n")))
+        })
     }
 }
 

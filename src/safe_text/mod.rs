@@ -15,7 +15,7 @@ pub use mixed_script::{find_imitated_latin, find_mixed_scripts};
 pub use name_folding::fold_name;
 pub(crate) use name_folding::is_same_folded;
 
-use crate::unicode::is_invisible;
+use crate::unicode::{casefold, is_invisible, skeleton};
 
 /// The maximum number of characters shown of one value.
 const MAX_SHOWN: usize = 80;
@@ -24,6 +24,12 @@ const MAX_SHOWN: usize = 80;
 /// and bidirectional controls, line separators, variation selectors, tags.
 pub fn is_hidden(c: char) -> bool {
     is_invisible(c)
+}
+
+/// Returns the form by which look-alike texts are recognized: equal for texts that a reader takes for one another (UTS 39), whatever
+/// their letter case.
+pub fn look_alike_form(text: &str) -> String {
+    casefold(&skeleton(&casefold(text))).into_owned()
 }
 
 /// Escapes control characters, hidden characters and backticks, so that the text stays in its line and its backticks.

@@ -331,3 +331,154 @@ fn the_json_report_fits_its_schema() {
     let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
     assert_eq!(errors, Vec::<String>::new(), "{}", ended.stdout);
 }
+
+/// A call that was suspended and approved is one call of its limits and budgets, whether the rules require the approval or not.
+#[test]
+fn an_approved_call_counts_once() {
+    let approved = json!({ "approved_by": { "approval_id": "x" }, "recorded": { "output": 1 } });
+    let log: String = ["a", "b"]
+        .map(|id| {
+            event(id, "suspended", "approval_required", &json!({}))
+                + &event(id, "executed", "approved", &approved)
+        })
+        .concat()
+        + &event(
+            "c",
+            "executed",
+            "allowed",
+            &json!({ "recorded": { "output": 1 }, "input": { "amount": 1 } }),
+        );
+    let counted = [
+        "rate_limit: { limit: 3, per: 1h }",
+        "rate_limit: { limit: 3, per: 1h, count: attempts }",
+        "rate_limit: { limit: 3, per: 1h, algorithm: sliding_window }",
+        "rate_limit: { limit: 3, per: run }",
+        "rate_limit: { limit: 401, per: 1h, cost: $.input.amount }",
+    ];
+    for limit in counted {
+        for ask in [
+            "",
+            "- { id: ask, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, approval: {} }",
+        ] {
+            let fits = format!("policies:\n  - {{ id: few, match: pay, {limit} }}\n  {ask}\n");
+            let tight = fits.replace("limit: 3,", "limit: 2,").replace("limit: 401,", "limit: 400,");
+            let dir = TestDir::new(&[("fits.yaml", &fits), ("tight.yaml", &tight), ("log.jsonl", &log)]);
+            let denied = |rules: &str| {
+                let report = report(&dir, &["--policies", rules, "log.jsonl"]);
+                let changes = report["changes"].as_array().unwrap().clone();
+                changes.iter().filter(|change| change["after"]["effect"] == "deny").count()
+            };
+            assert_eq!((denied("fits.yaml"), denied("tight.yaml")), (0, 1), "{fits}");
+        }
+    }
+    let budget =
+        |calls: u32| format!("policies: [{{ id: b, budget: {{ calls: {calls}, per: principal }} }}]");
+    let named = log.replace("\"session\"", "\"context\":{\"principal\":\"ann\"},\"session\"");
+    let dir = TestDir::new(&[("three.yaml", &budget(3)), ("two.yaml", &budget(2)), ("log.jsonl", &named)]);
+    for (rules, stricter) in [("three.yaml", 0), ("two.yaml", 1)] {
+        let report = report(&dir, &["--policies", rules, "log.jsonl"]);
+        assert_eq!(report["summary"]["stricter"], stricter, "{rules}: {report:#}");
+    }
+}
+
+/// The calls of each dialect's examples, with their results, rounds and answered approvals.
+#[test]
+fn histories_of_all_dialects_are_recordings() {
+    let rules = "policies: [{ id: no-refund, match: refund, deny: {} }]";
+    for dialect in ["openai-chat", "openai-responses", "anthropic", "gemini", "ai-sdk"] {
+        let path = crate::fixtures::root().join(format!("tests/dialects/{dialect}/parallel-calls.json"));
+        let pretty = fs::read_to_string(path).unwrap();
+        let line = json::parse(&pretty).unwrap().to_string();
+        let dir = TestDir::new(&[
+            ("rules.yaml", rules),
+            ("pretty.json", &pretty),
+            ("lines.jsonl", &format!("{line}\n{line}\n")),
+        ]);
+        for (file, histories) in [("pretty.json", 1), ("lines.jsonl", 2)] {
+            let report = report(&dir, &["--policies", "rules.yaml", file]);
+            let change = &report["changes"][0];
+            assert_eq!(
+                (&change["tool"], &change["calls"], &change["direction"]),
+                (&json!("refund"), &json!(histories), &json!("stricter")),
+                "{dialect} {file}: {report:#}"
+            );
+            assert_eq!(report["summary"]["unchanged"], histories, "{dialect} {file}: {report:#}");
+            assert!(change["examples"][0]["session"].as_str().unwrap().starts_with(file), "{report:#}");
+        }
+    }
+}
+
+#[test]
+fn a_document_that_is_no_history_loses_no_other_file() {
+    let good = event("a", "executed", "allowed", &json!({ "recorded": { "output": 1 } }));
+    let dir = TestDir::new(&[
+        ("rules.yaml", FREE),
+        ("torn.json", "[\n  {\n    \"role\": \"user\""),
+        ("log.jsonl", &good),
+    ]);
+    let ended = dir.run(&["backtest", "--policies", "rules.yaml", "torn.json", "log.jsonl"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.transcript());
+    assert!(ended.stderr.contains("torn.json:1: invalid JSON"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("1 call compared"), "{}", ended.stdout);
+}
+
+#[test]
+fn audit_logs_are_recordings() {
+    let dir = TestDir::new(&[("rules.yaml", OLD), ("new.yaml", NEW), ("calls.jsonl", CALLS)]);
+    let run = dir.run(&[
+        "run",
+        "--policies",
+        "rules.yaml",
+        "--log",
+        "audit:audit.jsonl",
+        "--log-content",
+        "redacted",
+        "calls.jsonl",
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.transcript());
+    let same = report(&dir, &["--policies", "rules.yaml", "audit.jsonl"]);
+    assert_eq!((&same["summary"]["compared"], &same["changes"]), (&json!(6), &json!([])), "{same:#}");
+    let new = report(&dir, &["--policies", "new.yaml", "audit.jsonl"]);
+    assert!(new["summary"]["looser"].as_u64() > Some(0), "{new:#}");
+}
+
+/// A sample is the same part of the sessions in each run, and whole sessions.
+#[test]
+fn a_sample_is_a_part_of_the_sessions() {
+    let calls: String = (0..400)
+        .map(|number| {
+            format!(
+                "{{\"tool\":\"pay\",\"input\":{{}},\"session\":\"s{}\",\"recorded\":{{\"output\":1}}}}\n",
+                number / 4
+            )
+        })
+        .collect();
+    let dir = TestDir::new(&[("rules.yaml", FREE), ("calls.jsonl", &calls)]);
+    let compared = |sample: &str| {
+        let report = report(&dir, &["--policies", "rules.yaml", "--sample", sample, "calls.jsonl"]);
+        report["summary"]["compared"].as_u64().unwrap()
+    };
+    let quarter = compared("0.25");
+    assert!((40..160).contains(&quarter) && quarter.is_multiple_of(4), "{quarter}");
+    assert_eq!((compared("0.25"), compared("1")), (quarter, 400));
+}
+
+/// Beyond the most open sessions, the one idle for longest begins anew, and the report says so.
+#[test]
+fn the_number_of_open_sessions_is_bounded() {
+    let call = |session: usize| {
+        format!(
+            "{{\"tool\":\"pay\",\"input\":{{}},\"session\":\"s{session}\",\"recorded\":{{\"output\":1}}}}\n"
+        )
+    };
+    let mut calls: String = (0..10_001).map(call).collect();
+    // The first one was closed, the last one was not.
+    calls.push_str(&(call(0) + &call(10_000)));
+    let rules = "policies: [{ id: once, match: pay, rate_limit: { limit: 1, per: run } }]";
+    let dir = TestDir::new(&[("rules.yaml", rules), ("calls.jsonl", &calls)]);
+    let ended = dir.run(&["backtest", "--policies", "rules.yaml", "--format", "json", "calls.jsonl"]);
+    let report: Value = json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["changes"][0]["calls"], 1, "{report:#}");
+    assert_eq!(report["changes"][0]["examples"][0]["line"], 10_003);
+    assert!(ended.stderr.contains("2 sessions were closed because too many were open"), "{}", ended.stderr);
+}

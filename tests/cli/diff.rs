@@ -113,3 +113,116 @@ fn example_calls_start_from_policy_tests() {
     );
     assert_eq!((&witness["before"]["effect"], &witness["after"]["effect"]), (&json!("deny"), &json!("run")));
 }
+
+fn git(dir: &TestDir, arguments: &[&str]) {
+    let ended = std::process::Command::new("git")
+        .current_dir(dir.0.path())
+        .args(["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"])
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// A repository whose first revision has another limit, with constants in a file beside the rules.
+fn repository() -> TestDir {
+    let rules = "data: { limits: { file: limits.json } }\npolicies:\n  - { id: large, match: { tool: pay, where: { expr: input.amount > data.limits.most } }, deny: {} }\n";
+    let dir = TestDir::new(&[]);
+    let folder = dir.0.path().join("policies");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("rules.yaml"), rules).unwrap();
+    fs::write(folder.join("limits.json"), "{\"most\": 100}").unwrap();
+    git(&dir, &["init", "-q", "-b", "main"]);
+    git(&dir, &["add", "."]);
+    git(&dir, &["commit", "-q", "-m", "old"]);
+    fs::write(folder.join("limits.json"), "{\"most\": 200}").unwrap();
+    dir
+}
+
+#[test]
+fn rules_of_git_revisions_are_compared() {
+    let dir = repository();
+    let ended = dir.run(&["diff", "git:main:policies", "policies"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.transcript());
+    assert!(ended.stdout.contains("changed: data limits"), "{}", ended.stdout);
+    // Also from a folder of the repository, and for a single file.
+    let below = |arguments: &[&str]| {
+        let mut command = dir.command(arguments);
+        command.current_dir(dir.0.path().join("policies"));
+        super::CommandResult::from(command.output().unwrap())
+    };
+    assert_eq!(below(&["diff", "git:HEAD:.", "."]).code, Some(1));
+    assert_eq!(dir.run(&["diff", "git:main:policies", "git:HEAD:./policies"]).code, Some(0));
+    // Reports name the revision, and not the temporary files.
+    fs::write(dir.0.path().join("policies/rules.yaml"), "policies: []").unwrap();
+    let removed = dir.run(&["diff", "git:main:policies", "policies"]);
+    assert!(removed.stdout.contains("git:main:policies/rules.yaml:3:"), "{}", removed.stdout);
+    git(&dir, &["commit", "-q", "-a", "-m", "empty"]);
+    fs::write(dir.0.path().join("policies/rules.yaml"), "policies: [{ id: a, denny: {} }]").unwrap();
+    git(&dir, &["commit", "-q", "-a", "-m", "broken"]);
+    let broken = dir.run(&["diff", "git:main~1:policies", "git:main:policies"]);
+    assert_eq!(broken.code, Some(1), "{}", broken.transcript());
+    assert!(broken.stderr.contains("git:main:policies/rules.yaml:1:"), "{}", broken.stderr);
+}
+
+/// A revision or path that looks like an option is none, and nothing outside is read or written.
+#[test]
+fn names_of_revisions_and_paths_are_no_options() {
+    let dir = repository();
+    for (location, message) in [
+        ("git:--output=owned:policies", "is not a revision"),
+        ("git:--all:policies", "is not a revision"),
+        ("git:-h:policies", "is not a revision"),
+        ("git:nowhere:policies", "is not a revision"),
+        ("git:main:--output=owned", "has no files"),
+        ("git:main::(top)policies", "has no files"),
+        ("git:main:*", "has no files"),
+        ("git:main:../policies", "without `..`"),
+        ("git:main:/etc", "without `..`"),
+        ("git:main", "names no path in a revision"),
+        ("git::policies", "names no path in a revision"),
+    ] {
+        let ended = dir.run(&["diff", location, "policies"]);
+        assert_eq!(ended.code, Some(2), "{location}: {}", ended.transcript());
+        assert!(ended.stderr.contains(message), "{location}: {}", ended.stderr);
+    }
+    assert!(!dir.0.path().join("owned").exists());
+    let outside = TestDir::new(&[("rules.yaml", "policies: []")]);
+    let ended = outside.run(&["diff", "git:main:policies", "rules.yaml"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("git repository"), "{}", ended.transcript());
+}
+
+/// A link of the revision is not followed: whoever wrote the revision chose its target.
+#[cfg(unix)]
+#[test]
+fn links_of_a_revision_are_left_out() {
+    let dir = repository();
+    let link = dir.0.path().join("policies/more.yaml");
+    std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
+    git(&dir, &["add", "."]);
+    git(&dir, &["commit", "-q", "-m", "link"]);
+    fs::remove_file(link).unwrap();
+    let ended = dir.run(&["diff", "git:main:policies", "policies"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.transcript());
+}
+
+/// Of two calls that show a change, that of a policy test is shown.
+#[test]
+fn calls_of_policy_tests_are_preferred_as_examples() {
+    let dir = test_dir();
+    for (version, rules) in [("old", "old.yaml"), ("new", "higher.yaml")] {
+        let folder = dir.0.path().join(version);
+        fs::create_dir(&folder).unwrap();
+        fs::copy(dir.0.path().join(rules), folder.join("rules.yaml")).unwrap();
+    }
+    let tests =
+        "cases: [ { name: a, call: { tool: pay, input: { amount: 170, to: ana } }, expect: executed } ]";
+    fs::write(dir.0.path().join("new/rules.test.yaml"), tests).unwrap();
+    let ended = dir.run(&["diff", "old", "new"]);
+    assert!(
+        ended.stdout.contains(r#""to":"ana""#) && ended.stdout.contains("from new/rules.test.yaml:1"),
+        "{}",
+        ended.stdout
+    );
+}

@@ -111,3 +111,107 @@ fn damaged_lines_are_reported_and_the_rest_is_counted() {
     assert_eq!(dir.run(&["report", "--since", "nonsense", "log.jsonl"]).code, Some(2));
     assert!(dir.run(&["report", "--until", "1d", "log.jsonl"]).stdout.starts_with("no events"));
 }
+
+fn page(log: &str, more: &[&str]) -> String {
+    let dir = TestDir::new(&[("log.jsonl", log), ("rules.yaml", RULES)]);
+    let ended = dir.run(&[&["report", "--format", "html", "log.jsonl"], more].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended.stdout
+}
+
+fn call_line(time: &str, policy: &str, verdict: &str) -> String {
+    let line = serde_json::json!({
+        "version": 1, "event": "call_completed", "time": time, "session": "s", "id": time, "tool": policy, "outcome": "denied",
+        "principal": policy, "reason": { "code": "denied" }, "duration_us": 1, "input": { "a": policy },
+        "policies": [{ "id": policy, "kind": "deny", "phase": "gate", "verdict": verdict, "shadow": verdict == "deny" }],
+    });
+    format!("{line}\n")
+}
+
+#[test]
+fn the_page_says_what_is_missing() {
+    assert!(page("", &[]).contains("The logs contain no events of this period."));
+    let opened =
+        r#"{"version":1,"event":"log_opened","time":"2026-01-01T00:00:00Z","callgate":"0.1.0","process":1}"#;
+    assert!(page(opened, &[]).contains("The logs contain no calls of this period."));
+    let calls = page(&call_line("2026-01-01T00:00:00Z", "p", "pass"), &["--policies", "rules.yaml"]);
+    for text in [
+        "No policy in shadow mode would have stopped a call.",
+        "No enforced policy stopped a call.",
+        "never-used",
+    ] {
+        assert!(calls.contains(text), "{text}\n{calls}");
+    }
+}
+
+/// Names of logs are text wherever they appear: tools, principals, policies, arguments, events.
+#[test]
+fn names_of_a_hostile_log_are_text_of_the_page() {
+    let hostile = "</style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{202e}&lt;";
+    let mut log = call_line("2026-01-01T00:00:00Z", hostile, "deny");
+    log += &call_line("2026-01-01T00:00:01Z", hostile, "deny").replace("call_completed", "<b>event");
+    let page = page(&log, &[]);
+    let body = page.split_once("</style>").unwrap().1;
+    assert!(!body.contains("<script") && !body.contains("<img") && !body.contains("<b>"), "{page}");
+    assert!(!body.contains('\u{202e}') && body.contains("&amp;lt;"), "{page}");
+    // No attribute contains text of a log.
+    assert!(!regex::Regex::new("=\"[^\"]*alert").unwrap().is_match(body), "{page}");
+}
+
+#[test]
+fn thousands_of_policies_are_counted_and_the_page_stays_small() {
+    let log: String = (0..3_000)
+        .map(|number| {
+            call_line(
+                &format!("2026-01-01T{:02}:00:{:02}Z", number / 60 % 24, number % 60),
+                &format!("p{number}"),
+                "deny",
+            )
+        })
+        .collect();
+    let dir = TestDir::new(&[("log.jsonl", &log)]);
+    let document = dir.run(&["report", "--format", "json", "log.jsonl"]).stdout;
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["policies"].as_array().unwrap().len(), 3_000);
+    let page = page(&log, &[]);
+    assert!(page.contains("and 2,900 more") && page.len() < 200_000, "{}", page.len());
+}
+
+/// A few events of a wrong clock do not make the plot useless, and are mentioned.
+#[test]
+fn calls_of_a_wrong_clock_do_not_stretch_the_plot() {
+    let log: String = (0..400)
+        .map(|number| {
+            call_line(&format!("2026-03-{:02}T{:02}:00:00Z", number % 28 + 1, number % 24), "p", "pass")
+        })
+        .collect();
+    let jumped = format!(
+        "{}{log}{}",
+        call_line("1970-01-01T00:00:00Z", "p", "pass"),
+        call_line("2199-01-01T00:00:00Z", "p", "pass")
+    );
+    let (plain, jumped) = (page(&log, &[]), page(&jumped, &[]));
+    let columns = |page: &str| page.matches("<g><title>").count();
+    assert_eq!(columns(&plain), columns(&jumped));
+    assert!(jumped.contains("2 calls at far other times are not shown"), "{jumped}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_that_is_reported() {
+    let dir = dir_with_log();
+    for arguments in [
+        &["report", "--format", "html", "log.jsonl"][..],
+        &["suggest", "log.jsonl"],
+        &["backtest", "--policies", "rules.yaml", "log.jsonl"],
+        &["diff", "rules.yaml", "rules.yaml"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = dir.command(arguments).stdout(full).output().unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(
+            ended.status.code() == Some(2) && message.contains("can't write to stdout"),
+            "{arguments:?}: {message}"
+        );
+    }
+}

@@ -37,9 +37,14 @@ mod policy_pair;
 mod policy_changes;
 mod witness_search;
 mod bundle_comparison;
-mod recorded_executor;
+#[doc(hidden)]
+pub mod recorded_executor;
+#[doc(hidden)]
+pub mod recording;
 #[doc(hidden)]
 pub mod backtest;
+#[doc(hidden)]
+pub mod suggest;
 pub mod render;
 
 pub use bundle_comparison::{ComparisonInputs, compare};

@@ -198,6 +198,22 @@ impl BundleComparison {
         self.changes.iter().any(|change| change.direction != Direction::Equivalent)
     }
 
+    /// Shows files under another name: those whose names begin with `prefix` begin with `shown` instead.
+    #[doc(hidden)]
+    pub fn rename_files(&mut self, prefix: &str, shown: &str) {
+        let rename = |name: &mut String| {
+            if let Some(rest) = name.strip_prefix(prefix) {
+                *name = format!("{shown}{rest}");
+            }
+        };
+        for change in &mut self.changes {
+            if let ChangeSubject::Policy { old, new, .. } = &mut change.subject {
+                [old, new].into_iter().flatten().for_each(|location| rename(&mut location.file));
+            }
+            change.witnesses.iter_mut().filter_map(|witness| witness.source.as_mut()).for_each(rename);
+        }
+    }
+
     /// The number of changes with a direction.
     pub fn count(&self, direction: Direction) -> usize {
         self.changes.iter().filter(|change| change.direction == direction).count()

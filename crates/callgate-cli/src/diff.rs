@@ -7,8 +7,9 @@ use clap::ValueEnum;
 
 use super::check;
 use super::exit::{CommandError, ExitStatus};
+use super::git_rules::GitRules;
 use super::json_inputs::read_tools;
-use super::output::{GREEN, Output, RED, print_build_errors};
+use super::output::{GREEN, Output, RED, print_build_errors, print_renamed_build_errors};
 use super::progress::Progress;
 use super::run::{CallLines, JsonLinesReader, warn_about_invalid_schemas};
 use callgate::Task;
@@ -19,7 +20,7 @@ use callgate_analysis::{
 
 /// Compare two versions of the rules: which policies became looser, stricter or equivalent, with example calls.
 ///
-/// OLD and NEW are rules files or directories. Policies are compared by id; a changed definition, such as a `let`, counts for every
+/// OLD and NEW are rules files or directories, or those of a git revision. Policies are compared by id; a changed definition, such as a `let`, counts for every
 /// policy that reaches it. Example calls are generated from the conditions of both versions and taken from their policy tests, and
 /// both versions have decided each call that is shown. No tool is executed.
 ///
@@ -29,14 +30,14 @@ use callgate_analysis::{
 /// Exit status: 0 compared, 1 a change that --deny names, or the rules have errors, 2 usage error, or a file can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    callgate diff main/policies policies\n  \
-    callgate diff main/policies policies --tools tools.json --calls calls.jsonl\n  \
-    callgate diff main/policies policies --format github --deny none > comment.md")]
+    callgate diff git:main:policies policies\n  \
+    callgate diff old/policies new/policies --tools tools.json --calls calls.jsonl\n  \
+    callgate diff git:origin/main:policies policies --format github --deny none > comment.md")]
 pub(super) struct DiffArgs {
-    /// The old rules: a rules file, or a directory to search for them
+    /// The old rules: a rules file, or a directory to search for them; `git:REVISION:PATH` for those of a git revision
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The new rules
+    /// The new rules, in the same forms
     #[arg(value_name = "NEW")]
     new: PathBuf,
     /// The known tools: a JSON array, or the result of an MCP tools/list
@@ -82,7 +83,10 @@ enum DiffFormat {
 pub(super) fn diff(arguments: &DiffArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let samples = arguments.calls.as_deref().map(read_samples).transpose()?.unwrap_or_default();
-    let (old, new) = match (load(&arguments.old), load(&arguments.new)) {
+    let (old_files, new_files) = (GitRules::read(&arguments.old)?, GitRules::read(&arguments.new)?);
+    let old = load(&arguments.old, old_files.as_ref());
+    let new = load(&arguments.new, new_files.as_ref());
+    let (old, new) = match (old, new) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(exit), _) | (_, Err(exit)) => return Ok(exit),
     };
@@ -90,8 +94,12 @@ pub(super) fn diff(arguments: &DiffArgs, output: &mut Output) -> Result<ExitStat
     let inputs =
         ComparisonInputs { tools: &tools, samples: &samples, calls_per_policy: arguments.calls_per_policy };
     let mut progress = Progress::new("policies", true);
-    let compared = compare(&old, &new, &inputs, &mut |count, of| progress.set(count, of));
+    let mut compared = compare(&old, &new, &inputs, &mut |count, of| progress.set(count, of));
     progress.clear();
+    for files in [old_files, new_files].iter().flatten() {
+        let (prefix, shown) = files.displayed_prefix();
+        compared.rename_files(&prefix, &shown);
+    }
     write_report(&compared, arguments.format, output)?;
     let is_denied = match arguments.deny {
         DeniedChanges::Looser => compared.allows_more(),
@@ -102,9 +110,16 @@ pub(super) fn diff(arguments: &DiffArgs, output: &mut Output) -> Result<ExitStat
 }
 
 /// Loads one version. If it has errors, reports them and returns the exit status.
-fn load(path: &Path) -> Result<RulesVersion, ExitStatus> {
+fn load(path: &Path, files: Option<&GitRules>) -> Result<RulesVersion, ExitStatus> {
+    let path = files.map_or(path, GitRules::path);
     RulesVersion::load(&[path.to_owned()]).map_err(|built| {
-        print_build_errors(&built);
+        match files {
+            Some(files) => {
+                let (prefix, shown) = files.displayed_prefix();
+                print_renamed_build_errors(&built, &prefix, &shown);
+            }
+            None => print_build_errors(&built),
+        }
         check::exit_status(&built.diagnostics)
     })
 }

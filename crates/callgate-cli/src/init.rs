@@ -1,10 +1,10 @@
 //! `callgate init`: writes a starter bundle.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::exit::{CommandError, ExitStatus};
+use super::new_files::NewFiles;
 use super::output::{BOLD, DIM, Output, quote_shell_word};
 
 /// Write a commented starter bundle with tests and sample calls.
@@ -26,26 +26,9 @@ const FILES: [(&str, &str, &str); 3] = [
 
 pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let directory = &arguments.directory;
+    let files = NewFiles::new(directory, &FILES.map(|(name, _, _)| name))?;
+    files.write(&FILES.map(|(name, text, _)| (name, text)))?;
     let paths = FILES.map(|(name, _, _)| directory.join(name));
-    let existing: Vec<String> = paths
-        .iter()
-        .filter(|path| fs::symlink_metadata(path).is_ok())
-        .map(|path| format!("`{}`", path.display()))
-        .collect();
-    if !existing.is_empty() {
-        let (verb, them) = if existing.len() == 1 { ("exists", "it") } else { ("exist", "them") };
-        return Err(CommandError::new(format!(
-            "{} already {verb}, so nothing was written; move {them} away or use another directory",
-            existing.join(" and ")
-        )));
-    }
-    fs::create_dir_all(directory).map_err(|error| write_error(directory, &error))?;
-    for (path, (_, text, _)) in paths.iter().zip(FILES) {
-        // `create_new`: a file created in the meantime is not overwritten either.
-        File::create_new(path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| write_error(path, &error))?;
-    }
     writeln!(output, "Written:")?;
     let longest = paths.iter().map(|path| path.display().to_string().chars().count()).max().unwrap_or(0);
     for (path, (_, _, about)) in paths.iter().zip(FILES) {
@@ -63,10 +46,6 @@ pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStat
         writeln!(output, "  {command}")?;
     }
     Ok(ExitStatus::Success)
-}
-
-fn write_error(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(format!("`{}` can't be written: {error}", path.display()))
 }
 
 /// The path as one word of a shell command.

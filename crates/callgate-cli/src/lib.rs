@@ -10,6 +10,7 @@ mod observability;
 mod supervise;
 mod check;
 mod completions;
+mod git_rules;
 mod diff;
 mod shutdown_signal;
 mod exit;
@@ -30,7 +31,10 @@ mod proxy;
 mod diagnostic_page;
 mod report;
 mod rules_args;
+mod recording_source;
 mod run;
+mod new_files;
+mod suggest;
 mod schema;
 mod server_args;
 mod state_store;
@@ -70,6 +74,7 @@ enum Command {
     Run(run::RunArgs),
     Diff(diff::DiffArgs),
     Backtest(backtest::BacktestArgs),
+    Suggest(suggest::SuggestArgs),
     Explain(explain::ExplainArgs),
     Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
@@ -120,6 +125,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Diff(arguments) => diff::diff(&arguments, &mut output),
         Command::Backtest(arguments) => backtest::backtest(&arguments, &mut output),
+        Command::Suggest(arguments) => suggest::suggest(&arguments, &mut output),
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),

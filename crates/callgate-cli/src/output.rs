@@ -88,6 +88,13 @@ pub(super) fn print_build_errors(built: &LoadedBundle) {
     print_diagnostics(&built.diagnostics, &built.sources);
 }
 
+/// Prints them with `shown` in place of what begins the names of the files.
+pub(super) fn print_renamed_build_errors(built: &LoadedBundle, prefix: &str, shown: &str) {
+    let text = render::text(&built.diagnostics, &built.sources, true).replace(prefix, shown);
+    let _ = writeln!(anstream::stderr(), "{text}");
+    print_error(render::summary(&built.diagnostics, &built.sources).to_string().replace(prefix, shown));
+}
+
 /// Prints diagnostics and their summary to stderr.
 pub(super) fn print_diagnostics(diagnostics: &Diagnostics, sources: &SourceMap) {
     let text = render::text(diagnostics, sources, true);

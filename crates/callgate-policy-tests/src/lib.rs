@@ -35,6 +35,8 @@ mod runner;
 mod loader;
 pub mod render;
 mod rules_tests;
+#[doc(hidden)]
+pub mod yaml_writer;
 mod generation;
 pub mod mutation;
 

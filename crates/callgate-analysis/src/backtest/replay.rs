@@ -9,16 +9,17 @@ use callgate::engine::Engine;
 use callgate::host::ManualClock;
 use callgate::policy::CompiledPolicies;
 use callgate::session::Session;
-use callgate::state::BudgetRecords;
 use callgate::tools::ToolDescriptor;
 use jiff::Timestamp;
 
-use super::decision::CallDecision;
-use super::recorded_call::RecordedCall;
+use super::replay_store::{CountedUse, ReplayStore};
 use crate::recorded_executor::RecordedExecutor;
+use crate::recording::{CallDecision, CallStage, RecordedCall};
 
 /// The most open sessions; beyond it, the one idle for longest is closed.
 const MAX_OPEN_SESSIONS: usize = 10_000;
+/// The most suspended calls whose use of limits is kept until they run.
+const MAX_PENDING_CALLS: usize = 100_000;
 /// Makes what is random in rules the same in each replay.
 const SEED: u64 = 0;
 
@@ -26,10 +27,12 @@ const SEED: u64 = 0;
 ///
 /// The course is that of the recording: a call that ran counts as having run, with its recorded result, whatever the rules decide now,
 /// and a call that did not run changes nothing of its session that it did not change when it was recorded.
-#[derive(Debug)]
 pub struct Replay {
     engine: Engine,
     clock: ManualClock,
+    store: Arc<ReplayStore>,
+    /// What suspended calls used of limits and budgets. By session and id.
+    pending: HashMap<(Option<String>, String), CountedUse>,
     open: HashMap<Option<String>, OpenSession>,
     /// Time of last use → session name.
     by_last_use: BTreeMap<u64, Option<String>>,
@@ -37,7 +40,12 @@ pub struct Replay {
     closed: u64,
 }
 
-#[derive(Debug)]
+impl std::fmt::Debug for Replay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replay").field("open", &self.open.len()).finish_non_exhaustive()
+    }
+}
+
 struct OpenSession {
     session: Session,
     run: Option<String>,
@@ -48,13 +56,24 @@ impl Replay {
     /// A replay under these rules. `start` is the time of calls before the first one whose time is recorded.
     pub fn new(policies: Arc<CompiledPolicies>, tools: &[ToolDescriptor], start: Timestamp) -> Self {
         let clock = ManualClock::new(start);
+        let store = Arc::new(ReplayStore::default());
         let engine = Engine::builder(policies)
             .tools(tools.iter().cloned())
             .clock(clock.clone())
-            .record_store(Arc::new(BudgetRecords::default()))
+            .limit_store(store.clone())
+            .record_store(store.clone())
             .seed(SEED)
             .build();
-        Self { engine, clock, open: HashMap::new(), by_last_use: BTreeMap::new(), uses: 0, closed: 0 }
+        Self {
+            engine,
+            clock,
+            store,
+            pending: HashMap::new(),
+            open: HashMap::new(),
+            by_last_use: BTreeMap::new(),
+            uses: 0,
+            closed: 0,
+        }
     }
 
     /// The number of sessions that were closed because too many were open.
@@ -69,7 +88,7 @@ impl Replay {
             self.clock.set(time);
         }
         let name = first.record.session.clone();
-        let mut open = self.take_session(&name);
+        let mut open = self.take_session(&name, first);
         if first.run.is_some()
             && open.run != first.run
             && mem::replace(&mut open.run, first.run.clone()).is_some()
@@ -79,8 +98,27 @@ impl Replay {
         if let Some(task) = round.iter().filter_map(|call| call.record.task()).next_back() {
             open.session.set_task(task);
         }
-        let decisions = self.run(&mut open.session, round);
+        let decisions = self.run_counted(&mut open.session, round);
         self.open.insert(name, open);
+        decisions
+    }
+
+    /// Runs a round. A call that was suspended before uses nothing of limits and budgets that it used then.
+    fn run_counted(&mut self, session: &mut Session, round: &[RecordedCall]) -> Vec<CallDecision> {
+        let name = |call: &RecordedCall| (call.record.session.clone(), call.record.call.id.clone());
+        let resumed = round.iter().find(|call| call.stage == CallStage::Resumed);
+        let counted = resumed.and_then(|call| self.pending.remove(&name(call))).unwrap_or_default();
+        self.store.begin(counted);
+        let decisions = self.run(session, round);
+        let limits = self.store.end();
+        // Of several calls of a round it is not known which one used what.
+        if let ([call], [decision]) = (round, decisions.as_slice())
+            && call.was_suspended()
+            && self.pending.len() < MAX_PENDING_CALLS
+        {
+            let counted = CountedUse { limits, budgets: decision.effect == Effect::Run };
+            self.pending.insert(name(call), counted);
+        }
         decisions
     }
 
@@ -113,7 +151,8 @@ impl Replay {
     }
 
     /// Removes and returns the session of this name, or opens it, and marks it as the most recently used.
-    fn take_session(&mut self, name: &Option<String>) -> OpenSession {
+    /// A new one has the context of its first call, because principals have budgets.
+    fn take_session(&mut self, name: &Option<String>, first: &RecordedCall) -> OpenSession {
         self.uses += 1;
         let last_used = self.uses;
         let open = match self.open.remove(name) {
@@ -128,7 +167,7 @@ impl Replay {
                     self.open.remove(&idlest);
                     self.closed += 1;
                 }
-                let session = self.engine.session();
+                let session = self.engine.session().with_context(first.record.call.context.clone());
                 let session = match name {
                     Some(name) => session.with_name(name),
                     None => session,

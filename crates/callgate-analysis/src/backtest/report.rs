@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use callgate::json::Value;
 use serde::Serialize;
 
-use super::decision::{CallDecision, DecisionDirection};
-use super::recorded_call::{CallStage, RecordedCall, RecordedDecision};
+use crate::recording::{CallDecision, CallStage, DecisionDirection, RecordedCall, RecordedDecision};
 
 /// The version of the JSON report. It changes when a member is removed or changes its meaning.
 pub const BACKTEST_REPORT_VERSION: u32 = 1;

@@ -5,10 +5,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escape_line};
-use crate::backtest::{
-    BACKTEST_REPORT_VERSION, BacktestReport, CallDecision, ChangedCallExample, ChangedCalls,
-    DecisionDirection,
-};
+use crate::backtest::{BACKTEST_REPORT_VERSION, BacktestReport, ChangedCallExample, ChangedCalls};
+use crate::recording::{CallDecision, DecisionDirection};
 use callgate::Effect;
 use callgate::reason_code;
 

@@ -2,20 +2,17 @@
 
 use std::io::Write as _;
 
-use super::log_summary::{LogSummary, PolicyUse};
+use super::log_summary::{LogSummary, NameCounts, PolicyUse, UnusedPolicy};
+use super::page_style::style;
 use super::plot;
-use super::text::{example_line, format_seconds, group, names, share};
+use super::text::{MAX_NAMES, example_line, format_seconds, group, share};
 use crate::exit::CommandError;
 use crate::output::{Output, escape_line, format_time};
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1c2024;--soft:#60646c;--line:#d9dbe0;--page:#fff;--ok:#2e7d4f;--ok2:#8cc4a2;--ask:#c98a0c;--stop:#c2382d;--fail:#7a4bb5}\
-@media(prefers-color-scheme:dark){:root{--ink:#edeef0;--soft:#b0b4ba;--line:#3a3d44;--page:#15171a;--ok:#4fae78;--ok2:#2f6b49;--ask:#e0aa3e;--stop:#e5665b;--fail:#a884d8}}\
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:60rem;margin:2rem auto;padding:0 1rem}\
-h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}p,td{overflow-wrap:anywhere}.soft,text{color:var(--soft);fill:var(--soft);font-size:.85rem}\
-table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.35rem .75rem .35rem 0;border-bottom:1px solid var(--line);vertical-align:top}\
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code,li{font:.85rem/1.5 ui-monospace,monospace}ul{margin:.25rem 0;padding-left:1rem}\
-svg{width:100%;height:auto}svg.bar{width:7.5rem;height:.625rem}.ok{fill:var(--ok)}.ok2{fill:var(--ok2)}.ask{fill:var(--ask)}.stop{fill:var(--stop)}.fail{fill:var(--fail)}";
+/// The most rows of a table.
+const MAX_ROWS: usize = 100;
+/// The most unused policies that are named.
+const MAX_UNUSED: usize = 2_000;
 
 pub(super) fn write(summary: &LogSummary, output: &mut Output) -> Result<(), CommandError> {
     writeln!(
@@ -23,136 +20,233 @@ pub(super) fn write(summary: &LogSummary, output: &mut Output) -> Result<(), Com
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Callgate report</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n<h1>Callgate report</h1>"
+         <style>{}</style>\n</head>\n<body>\n<header>\n<h1>Callgate report</h1>",
+        style()
     )?;
-    let time =
-        |time: Option<jiff::Timestamp>| time.map_or_else(String::new, |time| format_time(&time.to_string()));
-    writeln!(
-        output,
-        "<p>{} calls from {} to {}.</p>",
-        group(summary.calls),
-        time(summary.first),
-        time(summary.last)
-    )?;
-    write_outcomes(summary, output)?;
-    let shadowed = summary.shadowed();
-    write_policies(
-        output,
-        "Shadow mode: calls that would have been stopped",
-        (&shadowed, PolicyUse::would_stop),
-        summary,
-    )?;
-    write_policies(
-        output,
-        "Enforced: calls that were stopped",
-        (&summary.stopping(), PolicyUse::stopped),
-        summary,
-    )?;
-    let candidate = summary.candidate.ranked();
-    let candidate: Vec<_> = candidate.iter().map(|(label, used)| (label.as_str(), *used)).collect();
-    let title = "Candidate rules: calls that they decide otherwise";
-    write_policies(output, title, (&candidate, |used| used.calls), summary)?;
-    let approvals = &summary.approvals;
-    if approvals.requested > 0 {
-        let wait = approvals.median_wait();
-        let wait = wait.map_or_else(String::new, |wait| {
-            format!("; answered after {} in the median", format_seconds(wait))
-        });
-        writeln!(
-            output,
-            "<h2>Approvals</h2>\n<p>{} requested, {} approved, {} denied, {} expired{wait}.</p>",
-            approvals.requested, approvals.approved, approvals.denied, approvals.expired
-        )?;
-    }
-    if let Some(unused) = summary.unused.as_ref().filter(|unused| !unused.is_empty()) {
-        writeln!(output, "<h2>Policies that took part in no call</h2>\n<ul>")?;
-        for policy in unused {
-            let mode = if policy.shadow { ", shadow" } else { "" };
-            writeln!(output, "<li>{} ({}{mode})</li>", escape(&policy.id), policy.kind)?;
-        }
-        writeln!(output, "</ul>")?;
-    }
+    let (Some(first), Some(last)) = (summary.first, summary.last) else {
+        writeln!(output, "<p>The logs contain no events of this period.</p>\n</header>\n</body>\n</html>")?;
+        return Ok(());
+    };
+    let time = |time: jiff::Timestamp| format_time(&time.to_string());
+    writeln!(output, "<p class=\"soft\">{} to {}</p>\n</header>\n<main>", time(first), time(last))?;
     if summary.lost_events > 0 {
         writeln!(
             output,
-            "<p><strong>{} events are missing: the log could not be written.</strong></p>",
-            summary.lost_events
+            "<p class=\"warn\"><strong>{} events are missing:</strong> the log could not be written.</p>",
+            group(summary.lost_events)
         )?;
     }
-    writeln!(output, "</body>\n</html>")?;
+    write_facts(summary, output)?;
+    write_outcomes(summary, output)?;
+    let (shadowed, stopping) = (summary.shadowed(), summary.stopping());
+    RankedPolicies {
+        title: "Shadow mode: calls that would have been stopped",
+        class: "ask",
+        policies: &shadowed,
+        count: PolicyUse::would_stop,
+    }
+    .write(summary, "No policy in shadow mode would have stopped a call.", output)?;
+    RankedPolicies {
+        title: "Enforced: calls that were stopped",
+        class: "stop",
+        policies: &stopping,
+        count: PolicyUse::stopped,
+    }
+    .write(summary, "No enforced policy stopped a call.", output)?;
+    let candidate = summary.candidate.ranked();
+    let candidate: Vec<_> = candidate.iter().map(|(label, used)| (label.as_str(), *used)).collect();
+    if !candidate.is_empty() {
+        RankedPolicies {
+            title: "Candidate rules: calls that they decide otherwise",
+            class: "ask",
+            policies: &candidate,
+            count: |used| used.calls,
+        }
+        .write(summary, "", output)?;
+    }
+    write_approvals(summary, output)?;
+    if let Some(unused) = &summary.unused {
+        write_unused(unused, output)?;
+    }
+    let others = summary.other_events.ordered();
+    if !others.is_empty() {
+        writeln!(output, "<h2>Other events</h2>\n<table><tbody>")?;
+        for (event, count) in others {
+            writeln!(output, "<tr><td>{}<td class=\"n\">{}</tr>", escape(event), group(count))?;
+        }
+        writeln!(output, "</tbody></table>")?;
+    }
+    writeln!(output, "</main>\n</body>\n</html>")?;
+    Ok(())
+}
+
+/// The most important numbers.
+fn write_facts(summary: &LogSummary, output: &mut Output) -> Result<(), CommandError> {
+    let sum = |outcomes: &[&str]| outcomes.iter().map(|outcome| summary.outcomes.get(outcome)).sum::<u64>();
+    let would_stop: u64 = summary.would_stop_calls;
+    writeln!(output, "<dl class=\"facts\">")?;
+    for (name, value) in [
+        ("Calls", group(summary.calls)),
+        ("Stopped", group(sum(&["denied", "invalid", "halted"]))),
+        ("Pending approval", group(sum(&["suspended"]))),
+        ("Would be stopped (shadow)", group(would_stop)),
+    ] {
+        writeln!(output, "<div><dt>{name}</dt><dd>{value}</dd></div>")?;
+    }
+    writeln!(output, "</dl>")?;
     Ok(())
 }
 
 fn write_outcomes(summary: &LogSummary, output: &mut Output) -> Result<(), CommandError> {
-    writeln!(output, "<figure style=\"margin:0\">{}</figure>", plot::calls_over_time(summary))?;
+    if summary.calls == 0 {
+        writeln!(output, "<p>The logs contain no calls of this period.</p>")?;
+        return Ok(());
+    }
+    writeln!(output, "{}", plot::calls_over_time(summary))?;
     writeln!(
         output,
-        "<table><thead><tr><th>Outcome<th class=\"n\">Calls<th class=\"n\">Share<th></tr></thead><tbody>"
+        "<h2>Outcomes</h2>\n<table><thead><tr><th>Outcome<th class=\"n\">Calls<th class=\"n\">Share<th class=\"share\"></tr></thead><tbody>"
     )?;
     for (outcome, count) in summary.outcomes.ordered().into_iter().filter(|(_, count)| *count > 0) {
-        let class = match outcome {
-            "executed" => "ok",
-            "cached" | "answered" => "ok2",
-            "suspended" => "ask",
-            "failed" | "recovered" | "indeterminate" => "fail",
-            _ => "stop",
-        };
-        let bar = plot::bar(count, summary.calls, class);
-        let share = share(count, summary.calls);
         writeln!(
             output,
-            "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{share}<td>{bar}</tr>",
+            "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"share\">{}</tr>",
             escape(outcome),
-            group(count)
+            group(count),
+            share(count, summary.calls),
+            plot::bar(count, summary.calls, plot::class_of(outcome))
         )?;
     }
     writeln!(output, "</tbody></table>")?;
+    Ok(())
+}
+
+fn write_approvals(summary: &LogSummary, output: &mut Output) -> Result<(), CommandError> {
+    let approvals = &summary.approvals;
+    if approvals.requested + approvals.approved + approvals.denied + approvals.expired == 0 {
+        return Ok(());
+    }
+    let wait = approvals.median_wait();
+    let wait = wait
+        .map_or_else(String::new, |wait| format!("; answered after {} in the median", format_seconds(wait)));
+    writeln!(
+        output,
+        "<h2>Approvals</h2>\n<p>{} requested, {} approved, {} denied, {} expired{wait}.</p>",
+        group(approvals.requested),
+        group(approvals.approved),
+        group(approvals.denied),
+        group(approvals.expired)
+    )?;
+    Ok(())
+}
+
+fn write_unused(unused: &[UnusedPolicy], output: &mut Output) -> Result<(), CommandError> {
+    writeln!(output, "<h2>Policies that took part in no call</h2>")?;
+    if unused.is_empty() {
+        writeln!(output, "<p>Every policy took part in a call.</p>")?;
+        return Ok(());
+    }
+    let count = group(unused.len() as u64);
+    let noun = if unused.len() == 1 { "policy" } else { "policies" };
+    let open = if unused.len() <= MAX_ROWS { " open" } else { "" };
+    writeln!(output, "<details{open}><summary>{count} {noun}</summary>\n<ul class=\"columns\">")?;
+    for policy in unused.iter().take(MAX_UNUSED) {
+        let mode = if policy.shadow { ", shadow" } else { "" };
+        writeln!(
+            output,
+            "<li>{} <span class=\"soft\">{}{mode}</span></li>",
+            escape(&policy.id),
+            policy.kind
+        )?;
+    }
+    writeln!(output, "</ul>{}</details>", more(unused.len(), MAX_UNUSED))?;
     Ok(())
 }
 
 /// Policies, and how many calls each is listed for.
-type RankedPolicies<'p> = (&'p [(&'p str, &'p PolicyUse)], fn(&PolicyUse) -> u64);
+struct RankedPolicies<'p> {
+    title: &'static str,
+    /// The class of the colour of their bars.
+    class: &'static str,
+    policies: &'p [(&'p str, &'p PolicyUse)],
+    count: fn(&PolicyUse) -> u64,
+}
 
-fn write_policies(
-    output: &mut Output,
-    title: &str,
-    (policies, count): RankedPolicies<'_>,
-    summary: &LogSummary,
-) -> Result<(), CommandError> {
-    if policies.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        output,
-        "<h2>{title}</h2>\n<table><thead><tr><th>Policy<th class=\"n\">Calls<th class=\"n\">Share<th>Tools<th>By</tr></thead><tbody>"
-    )?;
-    for (id, used) in policies {
-        let calls = count(used);
+impl RankedPolicies<'_> {
+    fn write(&self, summary: &LogSummary, empty: &str, output: &mut Output) -> Result<(), CommandError> {
+        writeln!(output, "<h2>{}</h2>", self.title)?;
+        if self.policies.is_empty() {
+            writeln!(output, "<p class=\"soft\">{empty}</p>")?;
+            return Ok(());
+        }
         writeln!(
             output,
-            "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{}<td>{}<td>{}</tr>",
-            escape(id),
-            group(calls),
-            share(calls, summary.calls),
-            escape(&names(&used.tools)),
-            escape(&names(&used.principals))
+            "<table><thead><tr><th>Policy<th class=\"n\">Calls<th class=\"n\">Share<th class=\"share\"></tr></thead><tbody>"
         )?;
-        if !used.examples.is_empty() {
-            write!(output, "<tr><td colspan=\"5\"><ul>")?;
-            for example in &used.examples {
-                write!(output, "<li>{}</li>", escape(&example_line(example)))?;
-            }
-            writeln!(output, "</ul></tr>")?;
+        let most = self.policies.iter().map(|(_, used)| (self.count)(used)).max().unwrap_or_default();
+        for (id, used) in self.policies.iter().take(MAX_ROWS) {
+            let calls = (self.count)(used);
+            write!(
+                output,
+                "<tr><td><span class=\"name\">{}</span> <span class=\"soft\">{}</span><span class=\"by\">{} — by {}</span>",
+                escape(id),
+                escape(&used.kind),
+                name_list(&used.tools),
+                name_list(&used.principals)
+            )?;
+            write_examples(used, output)?;
+            writeln!(
+                output,
+                "<td class=\"n\">{}<td class=\"n\">{}<td class=\"share\">{}</tr>",
+                group(calls),
+                share(calls, summary.calls),
+                plot::bar(calls, most, self.class)
+            )?;
         }
+        writeln!(output, "</tbody></table>{}", more(self.policies.len(), MAX_ROWS))?;
+        Ok(())
     }
-    writeln!(output, "</tbody></table>")?;
+}
+
+fn write_examples(used: &PolicyUse, output: &mut Output) -> Result<(), CommandError> {
+    if used.examples.is_empty() {
+        return Ok(());
+    }
+    write!(output, "<details><summary>examples</summary><ul>")?;
+    for example in &used.examples {
+        write!(output, "<li>{}</li>", escape(&example_line(example)))?;
+    }
+    write!(output, "</ul></details>")?;
     Ok(())
 }
 
-/// Text from a log, as text of the page.
+/// The most frequent names, each in its own writing direction: `pay 12, refund 3, 2 more`.
+fn name_list(counts: &NameCounts) -> String {
+    let ordered = counts.ordered();
+    let shown =
+        ordered.iter().take(MAX_NAMES).map(|(name, count)| format!("{} {}", escape(name), group(*count)));
+    let mut shown: Vec<String> = shown.collect();
+    if ordered.len() > MAX_NAMES {
+        shown.push(format!("{} more", ordered.len() - MAX_NAMES));
+    }
+    shown.join(", ")
+}
+
+/// How many rows a list leaves out.
+fn more(rows: usize, shown: usize) -> String {
+    match rows.saturating_sub(shown) {
+        0 => String::new(),
+        left => {
+            format!("<p class=\"soft\">and {} more; see <code>--format json</code></p>", group(left as u64))
+        }
+    }
+}
+
+/// Text from a log, as text of the page. Its writing direction stays its own.
 fn escape(text: &str) -> String {
     let line = escape_line(text);
-    let mut escaped = String::with_capacity(line.len());
+    let mut escaped = String::with_capacity(line.len() + 11);
+    escaped.push_str("<bdi>");
     for c in line.chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
@@ -163,5 +257,6 @@ fn escape(text: &str) -> String {
             c => escaped.push(c),
         }
     }
+    escaped.push_str("</bdi>");
     escaped
 }

@@ -12,6 +12,8 @@ use candidate_differences::CandidateDifferences;
 
 /// The number of distinct tools and principals that are counted by name; others are counted together.
 const MAX_NAMES: usize = 1_000;
+/// The number of distinct policies that are counted.
+const MAX_POLICIES: usize = 50_000;
 /// The number of examples of each policy.
 const MAX_EXAMPLES: usize = 3;
 /// The number of pending approvals whose wait is measured.
@@ -170,6 +172,10 @@ pub(super) struct LogSummary {
     pub(super) tools: NameCounts,
     /// By policy id.
     pub(super) policies: BTreeMap<String, PolicyUse>,
+    /// Whether there are more policies than are counted.
+    pub(super) has_further_policies: bool,
+    /// Calls that a policy in shadow mode would have stopped.
+    pub(super) would_stop_calls: u64,
     pub(super) approvals: ApprovalCounts,
     /// Refused calls by limit; shadow mode is not counted here.
     pub(super) limits: NameCounts,
@@ -242,25 +248,32 @@ impl LogSummary {
         self.calls += 1;
         self.tools.add(&text("tool"));
         self.hours.entry(entry.time.as_second().div_euclid(3_600)).or_default().add(&outcome);
-        for policy in entry.members.get("policies").and_then(Value::as_array).into_iter().flatten() {
-            self.add_policy(policy, entry);
+        let policies = entry.members.get("policies").and_then(Value::as_array).into_iter().flatten();
+        let mut would_stop = false;
+        for policy in policies {
+            would_stop |= self.add_policy(policy, entry);
         }
+        self.would_stop_calls += u64::from(would_stop);
     }
 
-    fn add_policy(&mut self, policy: &Value, entry: &LogEntry) {
+    /// Counts a policy that took part in a call. Returns whether it would have stopped it.
+    fn add_policy(&mut self, policy: &Value, entry: &LogEntry) -> bool {
         let text = |name: &str| policy.get(name).and_then(Value::as_str).unwrap_or_default();
-        if self.policies.len() >= MAX_NAMES && !self.policies.contains_key(text("id")) {
-            return;
+        let is_shadow = policy.get("shadow").and_then(Value::as_bool).unwrap_or_default();
+        let is_stopping = STOPPING.contains(&text("verdict"));
+        if self.policies.len() >= MAX_POLICIES && !self.policies.contains_key(text("id")) {
+            self.has_further_policies = true;
+            return is_shadow && is_stopping;
         }
         let used = self.policies.entry(text("id").to_owned()).or_default();
         text("kind").clone_into(&mut used.kind);
         used.calls += 1;
-        let is_shadow = policy.get("shadow").and_then(Value::as_bool).unwrap_or_default();
         let counts = if is_shadow { &mut used.shadow } else { &mut used.enforced };
         counts.add(text("verdict"));
-        if STOPPING.contains(&text("verdict")) {
+        if is_stopping {
             used.add_call(entry);
         }
+        is_shadow && is_stopping
     }
 
     fn add_answer(&mut self, entry: &LogEntry) {

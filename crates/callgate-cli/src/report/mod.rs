@@ -2,6 +2,7 @@
 
 mod html;
 mod log_summary;
+mod page_style;
 mod plot;
 mod text;
 
@@ -126,7 +127,9 @@ pub(super) fn report(arguments: &ReportArgs, output: &mut Output) -> Result<Exit
     if unreadable > MAX_REPORTED_LINES {
         print_warning(format!("{unreadable} lines can't be read"));
     }
-    if let Some(rules) = &known {
+    if summary.has_further_policies {
+        print_warning("the logs name more policies than are counted, so unused ones are not listed");
+    } else if let Some(rules) = &known {
         let took_part: BTreeSet<&str> = summary.policies.keys().map(String::as_str).collect();
         let unused = rules
             .policies()

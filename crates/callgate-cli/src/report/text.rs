@@ -10,7 +10,7 @@ use crate::output::{
 };
 
 /// The number of names in a row of a table.
-const MAX_NAMES: usize = 3;
+pub(super) const MAX_NAMES: usize = 3;
 /// The number of rows of a table.
 const MAX_ROWS: usize = 20;
 
@@ -159,7 +159,7 @@ pub(super) fn example_line(example: &ExampleCall) -> String {
 }
 
 /// The most frequent names: `pay 12, refund 3`.
-pub(super) fn names(counts: &NameCounts) -> String {
+fn names(counts: &NameCounts) -> String {
     let ordered = counts.ordered();
     let shown =
         ordered.iter().take(MAX_NAMES).map(|(name, count)| format!("{} {}", quote_name(name), group(*count)));

@@ -11,7 +11,7 @@ use callgate::engine::Engine;
 use callgate::json::Value;
 use callgate::safe_text::escape_controls;
 use callgate::session::Session;
-use callgate_analysis::backtest::RecordedExecutor;
+use callgate_analysis::recorded_executor::RecordedExecutor;
 
 /// Maximum number of open sessions; beyond it, the one idle for longest is closed.
 const MAX_OPEN_SESSIONS: usize = 10_000;

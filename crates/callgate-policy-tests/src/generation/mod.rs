@@ -3,7 +3,6 @@
 mod recorded_run;
 mod record_redaction;
 mod test_file_writer;
-mod yaml_writer;
 
 use std::collections::HashMap;
 use std::sync::Arc;

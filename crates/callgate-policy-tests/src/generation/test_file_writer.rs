@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::RecordingSource;
 use super::recorded_run::{RecordedCallResult, RecordedRounds};
-use super::yaml_writer;
+use crate::yaml_writer;
 use callgate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, reason_code};
 use callgate::json::{Map, Value};
 use callgate::safe_text::{escape_controls, truncate};

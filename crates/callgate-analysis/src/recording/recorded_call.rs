@@ -29,7 +29,7 @@ pub struct RecordedCall {
 }
 
 /// The line of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallOrigin {
     /// The file's name.
     pub file: Arc<str>,
@@ -73,8 +73,13 @@ impl RecordedCall {
         }
     }
 
+    /// Whether the call was suspended, and perhaps runs later.
+    pub(crate) fn was_suspended(&self) -> bool {
+        matches!(&self.decision, RecordedDecision::Known { decision, .. } if decision.effect == Effect::Suspend)
+    }
+
     /// Whether the call halted its session, or was halted with it.
-    pub(super) fn was_halted(&self) -> bool {
+    pub(crate) fn was_halted(&self) -> bool {
         matches!(&self.decision, RecordedDecision::Known { decision, .. } if decision.effect == Effect::Halt)
     }
 }
@@ -82,7 +87,7 @@ impl RecordedCall {
 impl RecordedDecision {
     /// Whether a decision treats the call as this one did. An approval that was given, or denied, counts for any policy that requires
     /// one.
-    pub(super) fn is_same(&self, after: &CallDecision) -> bool {
+    pub(crate) fn is_same(&self, after: &CallDecision) -> bool {
         let Self::Known { decision, is_approved } = self else { return false };
         let was_asked = *is_approved || ANSWERED_REQUEST.contains(&decision.code.as_str());
         decision.effect == after.effect || (was_asked && after.effect == Effect::Suspend)

@@ -1,16 +1,17 @@
-//! Reads recordings: a line of a decision log with content, or of a file of calls → [`RecordedLine`].
+//! Reads recordings: a line of a decision log or an audit log with content, of a file of calls, or with a history → [`RecordedLine`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use callgate::call::{CallRecord, OutcomeKind, RecordedResult, RoundPosition, reason_code};
+use callgate::call::{CallRecord, OutcomeKind, RoundPosition, reason_code};
 use callgate::json::{self, Map, Value};
 use callgate_log::LogEntry;
 use jiff::{SignedDuration, Timestamp};
 
 use super::decision::CallDecision;
+use super::history_recording::{find_dialect, read_history};
 use super::recorded_call::{CallOrigin, CallStage, RecordedCall, RecordedDecision};
-use super::redaction_marks::is_redacted;
+use super::redaction_marks::has_redacted_values;
 
 /// The most pending calls whose later outcome is recognized as theirs.
 const MAX_PENDING: usize = 100_000;
@@ -20,6 +21,8 @@ const MAX_PENDING: usize = 100_000;
 pub enum RecordedLine {
     /// A call.
     Call(Box<RecordedCall>),
+    /// A history with its calls.
+    History(Vec<RecordedCall>),
     /// The log has lost so many events before this line.
     EventsLost(u64),
     /// The process that wrote the line before crashed while it did.
@@ -62,12 +65,15 @@ impl RecordingReader {
             RecordingError::Json(format!("invalid JSON: {} (column {})", error.kind, error.column))
         })?;
         let origin = CallOrigin { file: Arc::clone(file), line };
-        let read = match document.as_object().is_some_and(is_event) {
-            true => {
-                self.has_read_events = true;
-                self.read_event(document, origin)
-            }
-            false => read_call(document, origin),
+        let read = if document.as_object().is_some_and(is_event) {
+            self.has_read_events = true;
+            self.read_event(document, origin)
+        } else if let Some(dialect) = find_dialect(&document) {
+            // Two histories are two sessions, also in one file.
+            let session = format!("{file}:{line}");
+            read_history(dialect, &document, &session, &origin).map(RecordedLine::History)
+        } else {
+            read_call(document, origin)
         };
         read.map_err(RecordingError::Content)
     }
@@ -198,13 +204,4 @@ fn read_position(position: &Value) -> Option<RoundPosition> {
 fn decided_at(ended: Timestamp, duration_us: u64) -> Timestamp {
     let duration = SignedDuration::from_micros(i64::try_from(duration_us).unwrap_or(i64::MAX));
     ended.checked_sub(duration).unwrap_or(Timestamp::MIN)
-}
-
-fn has_redacted_values(record: &CallRecord) -> bool {
-    let result = match &record.recorded {
-        Some(RecordedResult::Output(output)) => is_redacted(output),
-        Some(RecordedResult::Error { message, .. }) => is_redacted(&Value::from(message.as_str())),
-        None => false,
-    };
-    result || is_redacted(&record.call.input)
 }

@@ -8,7 +8,7 @@ const NON_STRING_WORDS: [&str; 11] =
     ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "infinity"];
 
 /// The value in lines of at most `width` characters, as far as its strings allow.
-pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
+pub fn lines(value: &Value, width: usize) -> Vec<String> {
     let flow = flow(value);
     if flow.chars().count() <= width {
         return vec![flow];
@@ -26,7 +26,7 @@ pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
 }
 
 /// `key: value` on one line, or the value below its key.
-pub(super) fn entry(key: &str, value: &Value, width: usize) -> Vec<String> {
+pub fn entry(key: &str, value: &Value, width: usize) -> Vec<String> {
     let key = quoted_string(key);
     let room = width.saturating_sub(key.chars().count() + 2);
     let inline = flow(value);
@@ -39,13 +39,13 @@ pub(super) fn entry(key: &str, value: &Value, width: usize) -> Vec<String> {
 }
 
 /// The lines as a list item.
-pub(super) fn list_item(lines: Vec<String>) -> Vec<String> {
+pub fn list_item(lines: Vec<String>) -> Vec<String> {
     let mark = |index: usize| if index == 0 { "- " } else { "  " };
     lines.into_iter().enumerate().map(|(index, line)| format!("{}{line}", mark(index))).collect()
 }
 
 /// The value on one line.
-pub(super) fn flow(value: &Value) -> String {
+pub fn flow(value: &Value) -> String {
     match value {
         Value::String(string) => quoted_string(string),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
@@ -61,7 +61,8 @@ pub(super) fn flow(value: &Value) -> String {
 
 /// A string, in quotes if it needs them.
 fn quoted_string(string: &str) -> String {
-    let starts = string.starts_with(|c: char| c.is_ascii_alphabetic());
+    let rest = string.strip_prefix("$.").unwrap_or(string);
+    let starts = rest.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_alphanumeric() || "_-./@+$()%=".contains(c) || c == ' ';
     let is_word = NON_STRING_WORDS.iter().any(|word| string.eq_ignore_ascii_case(word));
     if starts && !is_word && !string.ends_with(' ') && string.chars().all(plain) {

@@ -1,10 +1,8 @@
 //! `callgate backtest`: which recorded calls the rules would decide otherwise.
 
-mod call_source;
-
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use clap::ValueEnum;
@@ -15,18 +13,15 @@ use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_tools;
 use super::output::{Output, group_digits, print_note, print_warning};
 use super::progress::Progress;
+use super::recording_source::{RecordingSource, SourceItem};
 use super::report::parse_time;
 use super::rules_args;
 use super::run::warn_about_invalid_schemas;
-use call_source::{CallSource, SourceItem};
 use callgate::policy::CompiledPolicies;
-use callgate_analysis::backtest::{
-    BacktestReport, CallDecision, RecordedCall, RecordedDecision, Replay, RoundAssembler,
-};
+use callgate_analysis::backtest::{BacktestReport, Replay};
+use callgate_analysis::recording::{CallDecision, RecordedCall, RecordedDecision, RoundAssembler};
 use callgate_analysis::render;
 
-/// The number of batches that are read ahead.
-const BATCHES_AHEAD: usize = 4;
 /// The number of lines that can't be read of which each is reported.
 const MAX_REPORTED_LINES: u64 = 5;
 
@@ -165,19 +160,10 @@ impl Backtest {
         })
     }
 
-    /// Reads and replays all calls. A thread reads and parses the next lines meanwhile.
+    /// Reads and replays all calls.
     fn read_all(&mut self, arguments: &BacktestArgs) -> Result<(), CommandError> {
-        let source = CallSource::new(arguments.logs.clone(), arguments.sample);
-        let (sender, receiver) = mpsc::sync_channel(BATCHES_AHEAD);
-        thread::scope(|scope| {
-            let reader = scope.spawn(move || source.send_all(&sender));
-            for batch in receiver {
-                // The reader stops when it can't send any more.
-                self.add_batch(batch)?;
-            }
-            reader.join().unwrap_or_else(|_| Err("the recording could not be read".to_owned()))
-        })
-        .map_err(CommandError::new)?;
+        let source = RecordingSource::new(arguments.logs.clone(), arguments.sample);
+        source.for_each_batch(|batch| self.add_batch(batch))?;
         let rest = self.rounds.finish();
         self.replay(&rest).map_err(CommandError::new)
     }

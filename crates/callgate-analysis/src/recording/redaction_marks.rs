@@ -1,13 +1,24 @@
 //! Recognizes values that redaction replaced: `[email]`, `[email:hmac-…]`, `[redacted]`, `****1234`.
 
+use callgate::call::{CallRecord, RecordedResult};
 use callgate::json::Value;
 use callgate::redaction::Detector;
 
 /// Asterisks in a row that count as a masked value.
 const MASK: &str = "****";
 
+/// Whether a part of a call's arguments or of its result looks redacted.
+pub(super) fn has_redacted_values(record: &CallRecord) -> bool {
+    let result = match &record.recorded {
+        Some(RecordedResult::Output(output)) => is_redacted(output),
+        Some(RecordedResult::Error { message, .. }) => is_redacted(&Value::from(message.as_str())),
+        None => false,
+    };
+    result || is_redacted(&record.call.input)
+}
+
 /// Whether a string in a value, or the name of a member, looks redacted.
-pub(super) fn is_redacted(value: &Value) -> bool {
+pub(crate) fn is_redacted(value: &Value) -> bool {
     match value {
         Value::String(text) => has_mark(text),
         Value::Array(items) => items.iter().any(is_redacted),
