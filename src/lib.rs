@@ -195,7 +195,7 @@ pub use policy::{
 pub use principal::PrincipalComparison;
 pub use seal::{EncryptError, KEYS_VARIABLE, KeyError, Keys, SealError, SecretFileError};
 pub use session::{
-    ConcurrentSession, DeferredTasks, ResumeError, Round, SdkCallResult, SdkSession, SdkSessionGuard,
+    ConcurrentSession, DeferredTasks, Evaluation, ResumeError, Round, SdkCallResult, SdkSession, SdkSessionGuard,
     Session, SkillAmendment,
 };
 pub use tools::{ToolDescriptor, ToolListError, parse_list as parse_tools};

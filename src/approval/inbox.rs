@@ -55,6 +55,16 @@ impl Inbox {
             .collect())
     }
 
+    /// The request of a call by its name in the ledger.
+    ///
+    /// # Errors
+    /// [`InboxError::NotFound`] if no approval is requested for it.
+    pub async fn get(&self, name: &LedgerKey) -> Result<InboxItem, InboxError> {
+        let entry = self.ledger().find(name).await?;
+        let item = entry.and_then(|entry| self.build_item(name.clone(), &entry));
+        item.ok_or_else(|| InboxError::NotFound { id: name.occurrence_id.clone(), near: None })
+    }
+
     /// Finds a request by its id: the approval's own, or `CONVERSATION/ID` if several conversations have it.
     pub async fn find(&self, id: &str) -> Result<InboxItem, InboxError> {
         let all = self.list().await?;

@@ -293,16 +293,23 @@ impl<'k> Kernel<'k> {
 
     /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
     pub(crate) fn halt(&self, decision: &Decision<'_>, session: &mut SessionState) {
+        let message = self.redacted_reason(decision, session).message;
+        session.halt(&message);
+    }
+
+    /// The reason of a decision, with its message redacted; withheld if redaction panics.
+    pub(crate) fn redacted_reason(&self, decision: &Decision<'_>, session: &SessionState) -> Reason {
+        let mut reason = decision.reason();
         let message = catch_unwind(AssertUnwindSafe(|| {
             let subject = self.subject(&decision.call);
             let view = CallView { input: &decision.input, ..subject.view(session) };
-            let message = RedactedCall::new(&subject, view).text(&decision.reason().message);
+            let message = RedactedCall::new(&subject, view).text(&reason.message);
             // A message of a script or a hook may contain anything.
             let redactions = subject.redactions(&view);
             redactions.iter().fold(message, |message, redaction| redaction.text(&message))
         }));
-        // Even if redaction panicked, the session is halted.
-        session.halt(message.as_deref().unwrap_or(UNDECIDABLE));
+        reason.message = message.unwrap_or_else(|_| UNDECIDABLE.to_owned());
+        reason
     }
 
     /// Whether a policy redacts results of a call.

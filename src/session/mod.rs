@@ -2,6 +2,7 @@
 //! calls runs.
 
 mod concurrent;
+mod evaluation;
 mod history_resumption;
 mod history_state;
 mod mirrored_session;
@@ -13,6 +14,7 @@ mod sdk_session;
 mod skills;
 
 pub use concurrent::ConcurrentSession;
+pub use evaluation::Evaluation;
 pub use history_resumption::{ResumeError, Round};
 pub use run_end::DeferredTasks;
 pub use sdk_session::{SdkCallResult, SdkSession, SdkSessionGuard};

@@ -4,7 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use callgate::json::{Value, json};
-use callgate_mcp::{HttpServer, IdentityFile, SessionNameSource};
+use callgate_http::IdentityFile;
+use callgate_mcp::{HttpServer, SessionNameSource};
 
 use super::harness::{RunningGateway, TIMEOUT, Upstream};
 use super::identity::{IdentityFiles, digest};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use callgate::json::json;
-use callgate_mcp::Authenticator;
+use callgate_http::Authenticator;
 
 use super::harness::{RunningGateway, Upstream};
 

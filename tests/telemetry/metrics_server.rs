@@ -10,7 +10,8 @@ use callgate::host::{ConditionalWrite, Record, RecordKey, RecordPage, RecordStor
 use callgate::json::json;
 use callgate::load_text;
 use callgate::state::MemoryStore;
-use callgate_mcp::{BearerSecret, Gateway, HealthProbe, HttpSpec, MetricsServer, ServerSpec, Transport};
+use callgate_http::{BearerSecret, HealthProbe, MetricsServer};
+use callgate_mcp::{Gateway, HttpSpec, ServerSpec, Transport};
 use callgate_telemetry::{CONTENT_TYPE, Metrics};
 use jiff::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,7 +43,10 @@ impl MonitoredGateway {
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let mut probe = None;
         let gateway = RunningGateway::from_gateway_with(gateway, log, |gateway, server| {
-            let health = HealthProbe::new(Arc::clone(gateway), store);
+            let health = HealthProbe::new(store, {
+                let gateway = Arc::clone(gateway);
+                move || gateway.servers_up().map(|(_, is_up)| is_up).collect()
+            });
             probe = Some(health.clone());
             server.with_health_probe(health)
         })

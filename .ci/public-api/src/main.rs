@@ -10,13 +10,15 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 10] = [
     "callgate",
     "callgate-analysis",
+    "callgate-http",
     "callgate-lint",
     "callgate-log",
     "callgate-mcp",
     "callgate-policy-tests",
+    "callgate-server",
     "callgate-sqlite",
     "callgate-telemetry",
 ];

@@ -36,6 +36,7 @@ mod run;
 mod new_files;
 mod suggest;
 mod schema;
+mod serve;
 mod server_args;
 mod state_store;
 mod task;
@@ -82,6 +83,7 @@ enum Command {
     State(state_store::StateArgs),
     Task(task::TaskArgs),
     Proxy(Box<proxy::ProxyArgs>),
+    Serve(Box<serve::ServeArgs>),
     Pins(pins::PinsArgs),
     Install(install::Install),
     Uninstall(install::UninstallArgs),
@@ -133,6 +135,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::State(arguments) => state_store::state(&arguments, &mut output),
         Command::Task(arguments) => task::task(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
+        Command::Serve(arguments) => serve::serve(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Install(arguments) => install::install(&arguments, &mut output),
         Command::Uninstall(arguments) => install::uninstall(&arguments, &mut output),

@@ -10,7 +10,8 @@ use super::exit::CommandError;
 use super::output::print_note;
 use super::proxy_http::parse_address;
 use callgate::engine::EngineBuilder;
-use callgate_mcp::{BearerSecret, Gateway, HealthProbe, MetricsServer};
+use callgate_http::{BearerSecret, HealthProbe, MetricsServer};
+use callgate_mcp::Gateway;
 use callgate_telemetry::{CONTENT_TYPE, Metrics};
 
 /// Where metrics are served.

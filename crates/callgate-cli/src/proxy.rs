@@ -19,7 +19,8 @@ use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
 use super::state_store::OpenStateStore;
 use super::supervise;
 use callgate::engine::{Engine, ReloadEvent};
-use callgate_mcp::{Gateway, HealthProbe, ServerSpec, TaskSource, Transport};
+use callgate_http::HealthProbe;
+use callgate_mcp::{Gateway, ServerSpec, TaskSource, Transport};
 use callgate_telemetry::Metrics;
 
 /// The name of the gateway's own rules in metrics.
@@ -165,7 +166,10 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         gateway = served.observe_tools(gateway);
     }
     let gateway = Arc::new(gateway);
-    let health = HealthProbe::new(Arc::clone(&gateway), store);
+    let health = HealthProbe::new(store, {
+        let gateway = Arc::clone(&gateway);
+        move || gateway.servers_up().map(|(_, is_up)| is_up).collect()
+    });
     let http_server = match arguments.listening.prepare_server(&gateway, &health)? {
         proxy_http::HttpServerSetup::Disabled => None,
         proxy_http::HttpServerSetup::Ready(http_server) => Some(http_server),

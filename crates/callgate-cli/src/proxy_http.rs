@@ -9,10 +9,8 @@ use tokio::net::TcpListener;
 use super::exit::CommandError;
 use super::output::{print_diagnostics, print_note};
 use super::shutdown_signal::wait_for_shutdown;
-use callgate_mcp::{
-    DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, Gateway, HealthProbe, HttpServer, IdentityFile,
-    SessionNameSource,
-};
+use callgate_http::{DEFAULT_MAX_CONVERSATIONS, HealthProbe, IdentityFile};
+use callgate_mcp::{DEFAULT_MAX_CLIENTS, Gateway, HttpServer, SessionNameSource};
 
 /// HTTP server options: the address, authentication and limits.
 #[derive(clap::Args)]

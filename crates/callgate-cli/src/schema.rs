@@ -10,7 +10,8 @@ use callgate::matcher::{CONDITION_RECORD, ELEMENTS_RECORD};
 use callgate::middleware::KINDS;
 use callgate::policy::rules_record;
 use callgate::rules_schema::{KeyConstraint, json_schema};
-use callgate_mcp::{config_record, identity_record};
+use callgate_http::identity_record;
+use callgate_mcp::config_record;
 use callgate_policy_tests::test_file_record;
 
 /// Print the JSON Schema of rules, test, gateway or identity files, or of the lines of a decision log.

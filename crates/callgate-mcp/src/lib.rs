@@ -19,7 +19,6 @@ mod description_scan;
 pub mod jsonrpc;
 mod gateway;
 mod http_headers;
-mod identity;
 mod tool_inventory;
 mod line_codec;
 mod connection;
@@ -49,12 +48,8 @@ pub use client_info::ClientContext;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
 pub use description_scan::{DescriptionFinding, scan_description};
 pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
-pub use http_server::{
-    BearerSecret, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HealthProbe, HttpServer, MetricsServer,
-    SessionNameSource,
-};
+pub use http_server::{DEFAULT_MAX_CLIENTS, HttpServer, SessionNameSource};
 pub use http_upstream::HttpSpec;
-pub use identity::{Authenticator, IdentityError, IdentityFile, identity_record};
 pub use pins::{
     LockFile, LockFileError, PinStatus, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers,
     SigningKey, SigningKeyError,

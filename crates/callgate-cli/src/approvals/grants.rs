@@ -11,6 +11,7 @@ use crate::output::{DIM, Output, YELLOW, escape_line, format_time};
 use callgate::approval::Grant;
 use callgate::host::{Clock, SystemClock};
 use callgate::json::json;
+use callgate_server::grant_document;
 
 /// Number of characters shown of a grant's id; it is a digest, and a prefix identifies it.
 const ID_LENGTH: usize = 12;
@@ -24,7 +25,7 @@ impl ApprovalsContext<'_> {
         if self.format == OutputFormat::Json {
             let grants: Vec<_> = grants
                 .iter()
-                .map(|(name, grant)| forms::grant_json(name, grant, grant_state(grant, now)))
+                .map(|(name, grant)| grant_document(name, grant, now))
                 .collect();
             return forms::write_json(&json!({ "grants": grants }), output);
         }
@@ -52,7 +53,7 @@ impl ApprovalsContext<'_> {
     pub(super) fn revoke(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
         let (name, grant) = self.runtime.block_on(self.inbox.revoke(id))?;
         if self.format == OutputFormat::Json {
-            return forms::write_json(&forms::grant_json(&name, &grant, "revoked"), output);
+            return forms::write_json(&grant_document(&name, &grant, SystemClock.now()), output);
         }
         let tool = escape_line(&grant.tool);
         Ok(writeln!(

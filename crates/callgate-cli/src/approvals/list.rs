@@ -10,6 +10,7 @@ use callgate::approval::InboxItem;
 use callgate::card::{Card, CardField, FieldKind, call_digest};
 use callgate::json::{self, Value, json};
 use callgate::message::RequestPart;
+use callgate_server::approval_document;
 
 /// Approval requests with the same content.
 struct RequestGroup<'i> {
@@ -112,6 +113,6 @@ fn group_json(group: &RequestGroup<'_>) -> Option<Value> {
         "input": request.input,
         "digest": call_digest(&RequestPart::from(request)),
         "policies": request.policies,
-        "approvals": group.items.iter().map(|item| forms::request_json(item)).collect::<Vec<_>>(),
+        "approvals": group.items.iter().map(|item| approval_document(item)).collect::<Vec<_>>(),
     }))
 }

@@ -5,7 +5,6 @@ mod next_steps;
 mod grants;
 mod json_output;
 mod list;
-mod request_card;
 mod show;
 
 use std::io::{Read, Write};
@@ -19,6 +18,7 @@ use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::output::{Output, print_error, quote_name};
 use super::state_store::{OpenStateStore, new_runtime};
+use callgate_server::approval_document;
 use callgate::approval::{Inbox, InboxError, InboxItem, RequestStatus};
 use callgate::card::call_digest;
 use callgate::host::SystemClock;
@@ -283,7 +283,7 @@ impl<'d> ApprovalsContext<'d> {
         let word = answer_label(&answer);
         let after = self.runtime.block_on(self.inbox.answer(&item.key, answer, approver_args.approver()))?;
         if self.format == OutputFormat::Json {
-            return json_output::write_json(&json_output::request_json(&after), output);
+            return json_output::write_json(&approval_document(&after), output);
         }
         let by = approver_args
             .principal

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use super::json_output as forms;
-use super::request_card::{editable_paths, request_card};
 use super::{ApprovalsContext, ApprovalsError, answer_label};
 use crate::OutputFormat;
 use crate::output::{BOLD, DIM, Output, count_noun, escape_line, format_time, quote_name, quote_shell_word};
@@ -11,15 +10,16 @@ use callgate::approval::{InboxItem, RequestStatus};
 use callgate::card::{Card, CardExtent};
 use callgate::message::ResponsePart;
 use callgate::safe_text::{escape_json, escape_quoted};
+use callgate_server::{approval_card, approval_document, editable_paths};
 
 impl ApprovalsContext<'_> {
     pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
         let item = self.runtime.block_on(self.inbox.find(id))?;
         if self.format == OutputFormat::Json {
-            return forms::write_json(&forms::request_json(&item), output);
+            return forms::write_json(&approval_document(&item), output);
         }
         // Commands take the place of the card's buttons.
-        let card = Card { actions: Vec::new(), ..request_card(&item, CardExtent::Complete) };
+        let card = Card { actions: Vec::new(), ..approval_card(&item, CardExtent::Complete) };
         writeln!(output, "{}", card.to_text().trim_end())?;
         writeln!(output, "\nSession: {}", quote_name(&item.key.conversation))?;
         if let Some(requester) =

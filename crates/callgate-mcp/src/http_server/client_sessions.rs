@@ -10,17 +10,16 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
-use super::conversations::{ConversationKey, ConversationStart, Conversations};
 use crate::client_info::ClientContext;
 use crate::client_sender::ClientSender;
 use crate::connection::ClientConnection;
 use crate::gateway::Gateway;
-use crate::identity::Caller;
 use crate::jsonrpc::JsonRpcMessage;
 use crate::requester::{self, ClientSource};
 use crate::upstream_event::UpstreamError;
 use callgate::host::Account;
 use callgate::json::{self, Map, Value, json};
+use callgate_http::{Caller, ConversationKey, ConversationStart, Conversations};
 
 /// A client without requests for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);

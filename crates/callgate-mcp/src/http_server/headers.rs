@@ -1,60 +1,21 @@
 //! Reads the headers of a request, and validates them against its body.
 
-use axum::http::{HeaderMap, header};
-use thiserror::Error;
+use axum::http::HeaderMap;
 
 use crate::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
 use crate::jsonrpc::{JsonRpcMessage, TRACE_PARENT, code};
 use crate::method;
 use callgate::json::Value;
-
-/// The reason why a header is rejected.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum HeaderError {
-    #[error("the header `{0}` is not valid text")]
-    NotText(String),
-    #[error("duplicate header `{0}`")]
-    Duplicate(String),
-}
-
-/// The value of a header that may occur once.
-///
-/// # Errors
-/// There are several values, or the value is not text.
-pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, HeaderError> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_owned())),
-        (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_owned())),
-    }
-}
+use callgate_http::{accepts, single_value};
 
 /// The span of a request, if it is named. One that is not a single value is ignored, as malformed ones are.
 pub(super) fn trace_parent(headers: &HeaderMap) -> Option<&str> {
     single_value(headers, TRACE_PARENT).ok().flatten()
 }
 
-/// Whether a client accepts a content type.
-pub(super) fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
-    let family = content_type.split('/').next().unwrap_or_default();
-    headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').any(|part| {
-            let kind = part.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-            kind == content_type || kind == "*/*" || kind == format!("{family}/*")
-        })
-    })
-}
-
 /// Whether a client accepts both a single message and a stream.
 pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
     accepts(headers, JSON) && accepts(headers, EVENT_STREAM)
-}
-
-/// Whether the content type of the body is JSON.
-pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
-    let kind = single_value(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON)
 }
 
 /// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.

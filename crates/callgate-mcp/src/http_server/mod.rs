@@ -2,17 +2,12 @@
 //! 2026-07-28).
 
 mod client_sessions;
-mod connection_limits;
-mod conversations;
 mod notification_stream;
 mod headers;
-mod health_probe;
-mod metrics_server;
 mod request_ids;
 mod post_handler;
 mod responses;
 mod sse_response;
-mod origin_policy;
 mod session_name;
 
 use std::net::SocketAddr;
@@ -29,17 +24,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use self::client_sessions::ClientRegistry;
-use self::origin_policy::OriginPolicy;
 use self::responses::rejection;
 use crate::gateway::Gateway;
 use crate::http_headers;
-use crate::identity::{
-    AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
+use callgate_http::{
+    AuthenticationError, Authenticator, Caller, DEFAULT_MAX_CONVERSATIONS, HealthProbe, IdentityFile,
+    OriginPolicy, ReloadableAuthenticator, WatchedFile, preflight, serve_connections, single_value,
 };
 
-pub use conversations::DEFAULT_MAX_CONVERSATIONS;
-pub use health_probe::HealthProbe;
-pub use metrics_server::{BearerSecret, MetricsServer};
 pub use session_name::SessionNameSource;
 
 /// The default maximum number of connected clients.
@@ -216,7 +208,7 @@ impl HttpServer {
         };
         let most = self.max_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
         let most = self.max_connections.unwrap_or(most);
-        let serving = connection_limits::serve(listener, routes, most, shutdown);
+        let serving = serve_connections(listener, routes, most, shutdown);
         let timeout = async {
             let _ = closed.wait_for(|closing| *closing).await;
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
@@ -258,13 +250,13 @@ impl ServerState {
     async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
         // A CORS preflight request carries no credentials.
         if request.method() == Method::OPTIONS {
-            return origin_policy::preflight(request.headers());
+            return preflight(request.headers());
         }
         let caller = match self.authenticate(&request) {
             Ok(caller) => caller,
             Err(response) => return *response,
         };
-        let is_modern = headers::single_value(request.headers(), http_headers::VERSION)
+        let is_modern = single_value(request.headers(), http_headers::VERSION)
             .is_ok_and(|version| version.is_some_and(http_headers::is_stateless_version));
         match *request.method() {
             Method::POST => self.handle_post(request, caller).await,
@@ -292,7 +284,7 @@ impl ServerState {
     fn authenticate(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two headers, parsers could choose different ones.
-        let authorization = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
+        let authorization = single_value(request.headers(), header::AUTHORIZATION.as_str());
         let result = match authorization {
             Ok(authorization) => identity.authenticate(authorization),
             Err(error) => Err(AuthenticationError::Rejected(error.to_string())),

@@ -8,12 +8,11 @@ use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::ServerState;
 use super::client_sessions::{ClientError, ClientGuard};
-use super::headers::{accepts, single_value};
-use super::responses::{empty, rejection};
+use super::responses::rejection;
 use super::sse_response::{MessageSource, stream_response};
 use crate::http_headers::{EVENT_STREAM, SESSION};
-use crate::identity::Caller;
 use crate::jsonrpc::JsonRpcMessage;
+use callgate_http::{Caller, accepts, empty, single_value};
 
 /// The messages of a session that belong to no request, for one reader at a time.
 struct GeneralMessages(OwnedMutexGuard<mpsc::Receiver<JsonRpcMessage>>);

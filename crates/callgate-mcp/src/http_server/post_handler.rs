@@ -16,16 +16,16 @@ use super::client_sessions::ClientGuard;
 use super::headers;
 use super::notification_stream::{client_error_response, either};
 use super::request_ids::RequestIds;
-use super::responses::{empty, http_status, message_response, rejection};
+use super::responses::{http_status, message_response, rejection};
 use super::sse_response::{MessageSource, stream_response};
 use crate::client_sender::ClientSender;
 use crate::http_headers::{self, HANDSHAKE_VERSIONS, SESSION};
-use crate::identity::Caller;
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::method;
 use crate::tool_list;
 use callgate::call::Task;
 use callgate::json::json;
+use callgate_http::{Caller, empty, has_json_body, single_value};
 
 /// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl ServerState {
     pub(super) async fn handle_post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
         let (parts, body) = request.into_parts();
         let headers = parts.headers;
-        if !headers::has_json_body(&headers) {
+        if !has_json_body(&headers) {
             return rejection(415, "the content type must be `application/json`");
         }
         if !headers::accepts_both(&headers) {
@@ -56,7 +56,7 @@ impl ServerState {
             Ok(message) => message,
             Err(why) => return message_response(400, &why.to_response()),
         };
-        let in_header = match headers::single_value(&headers, http_headers::VERSION) {
+        let in_header = match single_value(&headers, http_headers::VERSION) {
             Ok(in_header) => in_header,
             Err(error) => return error_response(&message, code::HEADER_MISMATCH, &error.to_string()),
         };
@@ -127,7 +127,7 @@ impl ServerState {
         headers: &HeaderMap,
         client: &ClientGuard,
     ) -> JsonRpcMessage {
-        let sealed = match headers::single_value(headers, http_headers::TASK) {
+        let sealed = match single_value(headers, http_headers::TASK) {
             Ok(None) => return message,
             Ok(Some(sealed)) => sealed,
             Err(_) => return message.with_task(Task::unknown("the header of the task is not one value")),

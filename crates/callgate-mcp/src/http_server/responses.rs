@@ -1,19 +1,13 @@
-//! HTTP responses with one message or no body.
+//! HTTP responses with one message.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
 use crate::http_headers::JSON;
 use crate::jsonrpc::{JsonRpcMessage, code};
 use callgate::json::Value;
-
-/// A response without a body.
-pub(super) fn empty(status: u16) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response
-}
+use callgate_http::empty;
 
 /// A response with one message.
 pub(super) fn message_response(status: u16, message: &JsonRpcMessage) -> Response {

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use axum::http::HeaderMap;
 use thiserror::Error;
 
-use super::headers::{HeaderError, single_value};
 use crate::jsonrpc::JsonRpcMessage;
 use callgate::json::Value;
+use callgate_http::{HeaderError, single_value};
 
 /// The maximum length of a session name that a client chooses, in bytes.
 const MAX_SESSION_NAME_LENGTH: usize = 256;

@@ -10,7 +10,6 @@ use axum::response::Response;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 
-use super::responses;
 use crate::http_headers::EVENT_STREAM;
 use crate::jsonrpc::JsonRpcMessage;
 
@@ -44,7 +43,7 @@ pub(super) fn stream_response(
         let _ = closing.wait_for(|closing| *closing).await;
     });
     let expiry = lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts)));
-    let mut response = responses::empty(200);
+    let mut response = callgate_http::empty(200);
     *response.body_mut() = Body::new(SseBody { messages, keep_alive, expiry, closing });
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));

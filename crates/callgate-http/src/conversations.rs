@@ -16,15 +16,15 @@ const MAX_CONVERSATIONS: usize = 65_536;
 
 /// Identifies a conversation by caller and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ConversationKey {
+pub struct ConversationKey {
     /// The caller's unique name.
-    pub(super) caller: String,
+    pub caller: String,
     /// The name that the caller's requests give, if any.
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
 }
 
 /// The conversations in memory.
-pub(super) struct Conversations {
+pub struct Conversations {
     known: HashMap<ConversationKey, StoredConversation>,
     callers: HashMap<String, CallerConversations>,
     max_per_caller: usize,
@@ -49,7 +49,7 @@ struct CallerConversations {
 
 /// What is known about a conversation that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConversationStart {
+pub enum ConversationStart {
     /// It is new: its session is empty.
     New,
     /// It may have been evicted: its labels and facts are unknown.
@@ -58,7 +58,7 @@ pub(super) enum ConversationStart {
 
 impl Conversations {
     /// Keeps at most `max_per_caller` conversations of one caller.
-    pub(super) fn new(max_per_caller: usize) -> Self {
+    pub fn new(max_per_caller: usize) -> Self {
         Self::with_quotas(max_per_caller, MAX_CONVERSATIONS)
     }
 
@@ -68,7 +68,7 @@ impl Conversations {
     }
 
     /// The session of a conversation; `begin` creates it if it is not in memory.
-    pub(super) fn session(
+    pub fn session(
         &mut self,
         conversation: &ConversationKey,
         account: Account,

@@ -25,6 +25,26 @@ const CONTEXT: FieldShape = FieldShape::optional(
     "More context of the caller: a mapping, which policies read as members of `$.context`.",
 );
 
+const ACCESS: Shape = Shape::Word(&[
+    ("caller", "evaluates and runs its own calls"),
+    ("host", "the same for the users that it serves, whose context and task it sets"),
+    ("approver", "sees and answers approval requests of its tenant"),
+    ("admin", "sees the rules and what they do, and confirms new ones"),
+]);
+
+const ROLES: Shape = Shape::OneOrMany(&Shape::String("a role"));
+
+static ACCESS_BY_ROLE: RecordShape = RecordShape {
+    name: "access",
+    doc: "Which roles give which access to a decision server (`callgate serve`).",
+    fields: &[
+        FieldShape::optional("caller", ROLES, "Roles of callers. Default: every caller of the issuer."),
+        FieldShape::optional("host", ROLES, "Roles of hosts, which set the context and the task of calls."),
+        FieldShape::optional("approver", ROLES, "Roles of approvers. Default: none."),
+        FieldShape::optional("admin", ROLES, "Roles of administrators. Default: none."),
+    ],
+};
+
 static TOKEN: RecordShape = RecordShape {
     name: "token",
     doc: "A bearer token, given by its digest (`sha256`) or by an environment variable (`env`).",
@@ -53,6 +73,11 @@ static TOKEN: RecordShape = RecordShape {
             "tenant",
             Shape::String("a name"),
             "The tenant of the caller: `$.context.tenant`.",
+        ),
+        FieldShape::optional(
+            "access",
+            Shape::NonEmptyList(&ACCESS),
+            "What the caller may do at a decision server (`callgate serve`). Default: `[caller]`. A gateway serves every caller.",
         ),
         CONTEXT,
     ],
@@ -103,6 +128,11 @@ static ISSUER: RecordShape = RecordShape {
         ),
         FieldShape::optional("tenant", CLAIM, "The claim with the tenant; tokens without it are rejected."),
         FieldShape::optional(
+            "access",
+            Shape::Record(&ACCESS_BY_ROLE),
+            "Which roles give which access to a decision server (`callgate serve`).",
+        ),
+        FieldShape::optional(
             "claims",
             Shape::NonEmptyList(&CLAIM),
             "Claims that are copied to `$.context.claims`, for policies.",
@@ -113,7 +143,7 @@ static ISSUER: RecordShape = RecordShape {
 
 static IDENTITY: RecordShape = RecordShape {
     name: "identity",
-    doc: "Who may use a gateway over HTTP, and the context that policies see.",
+    doc: "Who may use a gateway or a decision server over HTTP, and the context that policies see.",
     fields: &[
         FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
         FieldShape::optional(

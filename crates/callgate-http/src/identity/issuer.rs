@@ -6,6 +6,7 @@ use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use serde::de::IgnoredAny;
 
+use super::access::AccessRules;
 use super::claims::ClaimMapping;
 use super::{Caller, TokenError, jwt, signature_verification};
 use callgate::json::Map;
@@ -21,6 +22,7 @@ pub(super) struct Issuer {
     /// The tolerated clock skew.
     pub(super) leeway: Duration,
     pub(super) mapping: ClaimMapping,
+    pub(super) access: AccessRules,
 }
 
 /// A key that verifies tokens.
@@ -119,7 +121,8 @@ impl Issuer {
                     let expires = jwt::check_dates(claims, self.leeway).map_err(Some)?;
                     let mut context = self.mapping.map_claims(claims).map_err(Some)?;
                     context.insert("issuer".to_owned(), self.name.as_str().into());
-                    let mut caller = Caller::new(&self.name, context);
+                    let access = self.access.access(context.get("roles"));
+                    let mut caller = Caller::new(&self.name, context).with_access(access);
                     caller.expires = Some(expires);
                     return Ok(caller);
                 }

@@ -13,9 +13,9 @@ use axum::routing::get;
 use ring::{digest, hmac, rand};
 use tokio::net::TcpListener;
 
-use super::health_probe::HealthProbe;
-use super::origin_policy::OriginPolicy;
-use super::{connection_limits, headers, responses};
+use crate::health_probe::HealthProbe;
+use crate::origin_policy::OriginPolicy;
+use crate::{connection_limits, headers, responses};
 
 /// The maximum number of connections: Prometheus and probes need a few.
 const MAX_CONNECTIONS: usize = 48;
@@ -139,21 +139,16 @@ impl MetricsServer {
 async fn check_origin(State(state): State<Arc<ServerState>>, request: Request<Body>, next: Next) -> Response {
     match state.origin_policy.check(request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(error) => responses::rejection(403, &error.to_string()),
+        Err(error) => responses::text(403, &error.to_string()),
     }
 }
 
 async fn metrics(State(state): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
     let server = &state.server;
     if server.secret.as_ref().is_some_and(|secret| !secret.admits(&headers)) {
-        let mut response = responses::rejection(401, "authentication required: send the bearer token");
+        let mut response = responses::text(401, "authentication required: send the bearer token");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
-    let mut response = responses::empty(200);
-    *response.body_mut() = Body::from((server.source)());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(server.content_type));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    responses::with_body(200, server.content_type, (server.source)())
 }

@@ -14,7 +14,7 @@ use callgate::json::{self, Digest, json};
 /// The polling interval. Contents are compared, so every way of replacing a file is noticed.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A parsed identity file, for [`HttpServer::with_identity_file`](crate::HttpServer::with_identity_file).
+/// A parsed identity file, with the state to notice changes of it.
 pub struct IdentityFile {
     path: PathBuf,
     identity: Authenticator,
@@ -45,7 +45,7 @@ fn digest(sources: &SourceMap) -> Digest {
 }
 
 /// The currently valid identities.
-pub(crate) struct ReloadableAuthenticator {
+pub struct ReloadableAuthenticator {
     identity: ArcSwap<Authenticator>,
     /// Changes with every reload.
     changed: watch::Sender<u64>,
@@ -53,23 +53,31 @@ pub(crate) struct ReloadableAuthenticator {
 
 impl ReloadableAuthenticator {
     /// Identities that never change.
-    pub(crate) fn fixed(identity: Authenticator) -> Self {
+    pub fn fixed(identity: Authenticator) -> Self {
         Self { identity: ArcSwap::from_pointee(identity), changed: watch::Sender::new(0) }
     }
 
     /// The identities of a file, and the state for [`watch`](Self::watch).
-    pub(crate) fn from_file(file: IdentityFile) -> (Self, WatchedFile) {
+    pub fn from_file(file: IdentityFile) -> (Self, WatchedFile) {
         let followed = WatchedFile { path: file.path, contents: file.contents };
         (Self::fixed(file.identity), followed)
     }
 
     /// Authenticates a caller by the `Authorization` header of its request.
-    pub(crate) fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
+    ///
+    /// # Errors
+    /// See [`Authenticator::authenticate`].
+    pub fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
         self.identity.load().authenticate(authorization)
     }
 
+    /// Authenticates a caller by the credential that it was authenticated by before. Returns `None` if that is no longer valid.
+    pub fn authenticate_again(&self, caller: &Caller) -> Option<Caller> {
+        self.identity.load().authenticate(caller.credential.as_deref()).ok()
+    }
+
     /// Reloads the file whenever it changes; never returns. A file with errors is rejected and logged once.
-    pub(crate) async fn watch(self: Arc<Self>, mut followed: WatchedFile, log: impl Fn(&str)) {
+    pub async fn watch(self: Arc<Self>, mut followed: WatchedFile, log: impl Fn(&str)) {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let path = followed.path.clone();
@@ -101,7 +109,7 @@ impl ReloadableAuthenticator {
     }
 
     /// Becomes true when a caller's credential is revoked, or its verified context changes.
-    pub(crate) fn watch_revocation(self: &Arc<Self>, caller: &Caller) -> watch::Receiver<bool> {
+    pub fn watch_revocation(self: &Arc<Self>, caller: &Caller) -> watch::Receiver<bool> {
         let (revoke, revoked) = watch::channel(false);
         // Subscribed before the first check, so that no change in between is missed.
         let (mut changes, current, caller) = (self.changed.subscribe(), Arc::clone(self), caller.clone());
@@ -119,7 +127,7 @@ impl ReloadableAuthenticator {
 }
 
 /// A watched file and the digest of its last contents.
-pub(crate) struct WatchedFile {
+pub struct WatchedFile {
     path: PathBuf,
     contents: Digest,
 }

@@ -7,29 +7,35 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use thiserror::Error;
 
-use super::headers::{HeaderError, single_value};
-use super::responses;
+use crate::headers::{HeaderError, single_value};
+use crate::responses;
 
 /// The reason why the origin or the host of a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum OriginError {
+#[non_exhaustive]
+pub enum OriginError {
+    /// A header is invalid.
     #[error(transparent)]
     Header(#[from] HeaderError),
+    /// The page of this origin may not send requests.
     #[error("this origin is not allowed")]
     Origin,
+    /// The host name is not one of this server.
     #[error("this host name is not allowed")]
     Host,
 }
 
 /// The allowed origins and host names.
-pub(super) struct OriginPolicy {
+#[derive(Clone, Debug)]
+pub struct OriginPolicy {
     /// The server listens on a loopback address.
     is_local: bool,
     origins: Vec<String>,
 }
 
 impl OriginPolicy {
-    pub(super) fn new(is_local: bool, origins: Vec<String>) -> Self {
+    /// A policy for a server that listens on a loopback address (`is_local`) or not, and allows pages of these origins.
+    pub fn new(is_local: bool, origins: Vec<String>) -> Self {
         let origins =
             origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect();
         Self { is_local, origins }
@@ -39,7 +45,7 @@ impl OriginPolicy {
     ///
     /// # Errors
     /// The origin or the host is not allowed, or its header is invalid.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), OriginError> {
+    pub fn check(&self, headers: &HeaderMap) -> Result<(), OriginError> {
         if let Some(origin) = single_value(headers, header::ORIGIN.as_str())? {
             let origin = origin.to_ascii_lowercase();
             let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_loopback_name));
@@ -72,7 +78,7 @@ fn is_loopback_name(host: &str) -> bool {
 }
 
 /// The response to a CORS preflight request.
-pub(super) fn preflight(headers: &HeaderMap) -> Response {
+pub fn preflight(headers: &HeaderMap) -> Response {
     let mut response = responses::empty(204);
     let requested_headers = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let allowed = response.headers_mut();

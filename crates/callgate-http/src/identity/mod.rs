@@ -1,6 +1,7 @@
 //! Authentication of HTTP clients: by bearer tokens that the operator configured, or by JWTs of trusted issuers. Unverified claims of
 //! clients are never used.
 
+mod access;
 mod claims;
 mod reload;
 mod issuer;
@@ -20,10 +21,11 @@ use callgate::principal::{PrincipalComparison, PrincipalValue};
 
 use self::issuer::Issuer;
 
+pub use access::{Access, AccessSet};
 pub use config::IdentityError;
 pub use config_schema::identity_record;
-pub use reload::IdentityFile;
-pub(super) use reload::{ReloadableAuthenticator, WatchedFile};
+pub use reload::{IdentityFile, ReloadableAuthenticator, WatchedFile};
+
 
 /// The maximum length of a token, in bytes.
 const MAX_TOKEN_LENGTH: usize = 16 << 10;
@@ -50,11 +52,13 @@ struct BearerToken {
 
 /// An authenticated client.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub struct Caller {
     /// Who authenticated it: an issuer, or the identity file.
     issuer: String,
     /// The verified context of its calls.
-    pub(super) context: Map,
+    pub context: Map,
+    /// What it may do at a decision server. A gateway serves every caller.
+    pub access: AccessSet,
     /// When its credential expires, as time since 1970.
     expires: Option<Duration>,
     /// The `Authorization` header, which is verified again after a reload.
@@ -69,19 +73,30 @@ impl std::fmt::Debug for Caller {
 }
 
 impl Caller {
-    /// The caller if no identities are configured.
-    pub(super) fn anonymous() -> Self {
-        Self::new("", Map::new())
+    /// The caller if no identities are configured: on this machine only, so it is trusted as the host is.
+    pub fn anonymous() -> Self {
+        Self::new("", Map::new()).with_access(AccessSet::from_iter([Access::Host]))
     }
 
     /// A caller that `issuer` authenticated.
     fn new(issuer: &str, context: Map) -> Self {
-        Self { issuer: issuer.to_owned(), context, expires: None, credential: None }
+        Self {
+            issuer: issuer.to_owned(),
+            context,
+            access: AccessSet::CALLER,
+            expires: None,
+            credential: None,
+        }
+    }
+
+    fn with_access(mut self, access: AccessSet) -> Self {
+        self.access = access;
+        self
     }
 
     /// The unique name of the caller: issuer, tenant and principal, the latter in the form in which principals are compared. It identifies
     /// the caller's conversations, whatever else its credential contains.
-    pub(super) fn name(&self, comparison: PrincipalComparison) -> String {
+    pub fn name(&self, comparison: PrincipalComparison) -> String {
         let principal = self.context.get("principal");
         let principal = match PrincipalValue::from_value(principal, comparison) {
             PrincipalValue::Principal(principal) => Value::from(principal.key()),
@@ -90,13 +105,15 @@ impl Caller {
         json::digest(&json!([self.issuer, self.context.get("tenant"), principal, comparison])).to_string()
     }
 
-    /// The digest of issuer and context. A connection serves calls of one digest only, so that a withdrawn role is not used any more.
-    pub(super) fn context_digest(&self) -> String {
-        json::digest(&json!([self.issuer, self.context])).to_string()
+    /// The digest of issuer, context and access. A connection serves calls of one digest only, so that a withdrawn role is not used any
+    /// more.
+    pub fn context_digest(&self) -> String {
+        let access: Vec<&str> = self.access.names().collect();
+        json::digest(&json!([self.issuer, self.context, access])).to_string()
     }
 
     /// The remaining validity of its credential. `None` if it does not expire.
-    pub(super) fn remaining_validity(&self) -> Option<Duration> {
+    pub fn remaining_validity(&self) -> Option<Duration> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.expires.map(|expires| expires.saturating_sub(now))
     }
@@ -115,7 +132,7 @@ impl TokenError {
 
 /// The reason why authentication failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AuthenticationError {
+pub enum AuthenticationError {
     /// The token is missing.
     MissingToken,
     /// The token is rejected, with a reason for the operator's log that does not contain the token.
@@ -129,13 +146,26 @@ impl Authenticator {
         Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparison_key })
     }
 
-    fn add_token(&mut self, digest: &[u8], context: Map) {
+    /// An authenticator of one token, whose caller has this context and access.
+    ///
+    /// # Errors
+    /// The system provides no random bytes.
+    pub fn from_token(token: &str, context: Map, access: AccessSet) -> Result<Self, String> {
+        let mut identity = Self::new()?;
+        identity.add_token(digest::digest(&digest::SHA256, token.as_bytes()).as_ref(), context, access);
+        Ok(identity)
+    }
+
+    fn add_token(&mut self, digest: &[u8], context: Map, access: AccessSet) {
         let tag = keyed::sign(&self.comparison_key, digest);
-        self.tokens.push(BearerToken { tag, caller: Caller::new("token", context) });
+        self.tokens.push(BearerToken { tag, caller: Caller::new("token", context).with_access(access) });
     }
 
     /// Authenticates the caller by the `Authorization` header of the request.
-    pub(super) fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
+    ///
+    /// # Errors
+    /// The token is missing, unknown, expired or not signed by a trusted issuer.
+    pub fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
         let refused = |why: &str| Err(AuthenticationError::Rejected(why.to_owned()));
         let Some(authorization) = authorization else { return Err(AuthenticationError::MissingToken) };
         let (scheme, token) = authorization.split_once(' ').unwrap_or((authorization, ""));

@@ -28,7 +28,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the slots; connections beyond
 /// it are closed at once. Returns when pending requests are answered.
-pub(super) async fn serve(
+pub async fn serve(
     listener: TcpListener,
     routes: Router,
     most: usize,

@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use axum::routing::get;
 use tokio::sync::Mutex;
 
-use super::responses;
-use crate::gateway::Gateway;
+use crate::responses;
 use callgate::host::{RecordKey, StateStore, SystemClock, space, with_store_timeout};
 
 /// How long the answer of the store is reused, so that probes put no load on it.
 const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Answers the health probes of a gateway. Clones share the last answer of the store.
+/// Which servers answered when they were last used.
+type ServerHealth = dyn Fn() -> Vec<bool> + Send + Sync;
+
+/// Answers the health probes of a server. Clones share the last answer of the store.
 #[derive(Clone)]
 pub struct HealthProbe {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    gateway: Arc<Gateway>,
+    servers: Box<ServerHealth>,
     store: Arc<dyn StateStore>,
     /// When the store was last asked, and whether it answered.
     last_check: Mutex<Option<(Instant, bool)>>,
@@ -39,13 +39,16 @@ impl std::fmt::Debug for HealthProbe {
 }
 
 impl HealthProbe {
-    /// A probe of a gateway and its store.
-    pub fn new(gateway: Arc<Gateway>, store: Arc<dyn StateStore>) -> Self {
-        Self { shared: Arc::new(Shared { gateway, store, last_check: Mutex::default() }) }
+    /// A probe of a store, and of the upstream servers: `servers` returns for each whether it answered when it was last used.
+    pub fn new(
+        store: Arc<dyn StateStore>,
+        servers: impl Fn() -> Vec<bool> + Send + Sync + 'static,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { servers: Box::new(servers), store, last_check: Mutex::default() }) }
     }
 
     /// The routes of the probes.
-    pub(super) fn routes(self) -> Router {
+    pub fn routes(self) -> Router {
         Router::new().route("/healthz", get(healthy)).route("/readyz", get(ready)).with_state(self)
     }
 
@@ -55,8 +58,8 @@ impl HealthProbe {
         if !self.store_answers().await {
             return Some("store");
         }
-        let mut servers = self.shared.gateway.servers_up().map(|(_, is_up)| is_up).peekable();
-        (servers.peek().is_some() && !servers.any(|is_up| is_up)).then_some("servers")
+        let servers = (self.shared.servers)();
+        (!servers.is_empty() && !servers.contains(&true)).then_some("servers")
     }
 
     async fn store_answers(&self) -> bool {
@@ -75,21 +78,12 @@ impl HealthProbe {
 }
 
 async fn healthy() -> Response {
-    text_response(200, "ok\n")
+    responses::text(200, "ok\n")
 }
 
 async fn ready(State(probe): State<HealthProbe>) -> Response {
     match probe.obstacle().await {
-        None => text_response(200, "ready\n"),
-        Some(obstacle) => text_response(503, &format!("not ready: {obstacle}\n")),
+        None => responses::text(200, "ready\n"),
+        Some(obstacle) => responses::text(503, &format!("not ready: {obstacle}\n")),
     }
-}
-
-fn text_response(status: u16, text: &str) -> Response {
-    let mut response = responses::empty(status);
-    *response.body_mut() = Body::from(text.to_owned());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

@@ -7,6 +7,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use ring::digest;
 
+use super::access::{self, Access, AccessRules, AccessSet};
 use super::Authenticator;
 use super::claims::ClaimMapping;
 use super::config_schema::identity_record;
@@ -89,7 +90,7 @@ impl IdentityReader<'_> {
         let tokens = root.get("tokens").and_then(YamlNode::items).unwrap_or_default();
         for node in tokens {
             if let Some(digest) = self.digest(node) {
-                identity.add_token(&digest, self.token_context(node));
+                identity.add_token(&digest, self.token_context(node), token_access(node));
             }
         }
         let issuers = root.get("jwt").map(one_or_many).unwrap_or_default();
@@ -210,6 +211,7 @@ impl IdentityReader<'_> {
             keys: keys?,
             leeway,
             mapping,
+            access: issuer_access(node),
         })
     }
 
@@ -325,6 +327,26 @@ impl IdentityReader<'_> {
     fn report_invalid(&mut self, node: &YamlNode, message: &str, help: &str) {
         self.reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).with_help(help));
     }
+}
+
+/// The access of a token's caller: its list, or else that of a caller.
+fn token_access(node: &YamlNode) -> AccessSet {
+    match node.get("access") {
+        Some(list) => access::from_names(list.items().unwrap_or_default().iter().filter_map(YamlNode::as_str)),
+        None => AccessSet::CALLER,
+    }
+}
+
+/// Which roles of an issuer's callers have which access.
+fn issuer_access(node: &YamlNode) -> AccessRules {
+    let roles = |node: &YamlNode| {
+        one_or_many(node).iter().filter_map(YamlNode::as_str).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let rules = Access::ALL
+        .into_iter()
+        .filter_map(|access| Some((access, roles(node.get("access")?.get(access.name())?))))
+        .collect();
+    AccessRules { roles: rules }
 }
 
 fn one_or_many(node: &YamlNode) -> &[YamlNode] {

@@ -1,0 +1,172 @@
+//! `callgate serve`: the decision server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::BufReader;
+use tokio::net::TcpListener;
+
+use super::exit::{CommandError, ExitStatus};
+use super::json_inputs::{read_context, read_tools};
+use super::log_args::LogArgs;
+use super::output::{print_diagnostics, print_note, print_warning};
+use super::proxy_http::parse_address;
+use super::reload_output;
+use super::rules_args;
+use super::shutdown_signal::wait_for_shutdown;
+use super::state_store::OpenStateStore;
+use callgate::durations;
+use callgate::engine::Engine;
+use callgate_http::IdentityFile;
+use callgate_server::{ActivityLog, DecisionServer};
+
+/// The address without `--listen`.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8181";
+/// The state store without `--state`.
+const DEFAULT_STATE: &str = "file:callgate.db";
+
+/// Serve decisions over HTTP, and the approvals page in the browser.
+///
+/// Hosts in any language send tool calls, execute those that are allowed, and report the results; people approve calls in the browser.
+/// Without an identity file the server listens on this machine only: local programs may send calls, and the token that is printed at the
+/// start signs an approver in. Rules are reloaded when their files change (hot reload).
+///
+/// Exit status: 0 the server was stopped, 1 the rules or the identity file have errors, 2 usage error, or the address can't be used.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callgate serve --policies my-rules\n  \
+    callgate serve --policies my-rules --listen 0.0.0.0:8181 --auth identities.yaml --log audit:audit.jsonl\n  \
+    curl -s localhost:8181/v1/decide -H 'content-type: application/json' -d '{\"call\":{\"tool\":\"refund\",\"input\":{\"amount\":5}}}'")]
+pub(super) struct ServeArgs {
+    /// Rules files, or directories to search for them
+    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    policies: Vec<PathBuf>,
+    /// Listen at this address
+    #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS, conflicts_with = "stdio")]
+    listen: String,
+    /// Serve lines of JSON on stdin and stdout instead of HTTP, for hosts that start the server as a process
+    #[arg(long)]
+    stdio: bool,
+    /// Authenticate callers with this file: static tokens and JWT issuers, and what each caller may do; see docs/server.md. Required if
+    /// other machines can reach the address
+    #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
+    auth: Option<PathBuf>,
+    /// The name of the person who approves with the printed token [default: the user who starts the server]
+    #[arg(long, value_name = "PRINCIPAL", conflicts_with_all = ["auth", "stdio"])]
+    approver: Option<String>,
+    /// Accept requests of web pages from this origin, in addition to local ones
+    #[arg(long, value_name = "ORIGIN", conflicts_with = "stdio")]
+    allow_origin: Vec<String>,
+    /// The tool descriptors: a JSON array of {name, description?, input_schema?, annotations?, server?} [default: the tools that the rules
+    /// declare]
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// A JSON object, the context of every call; hosts and credentials override its members
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+    /// The state store for sessions, limits and approvals: `file:PATH`, created if missing
+    #[arg(long, value_name = "URL", default_value = DEFAULT_STATE)]
+    state: String,
+    /// How long a host may take to report the result of a call
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    report_timeout: Duration,
+    /// Maximum number of connections, of which one address may have a third and one network half
+    #[arg(long, value_name = "NUMBER", default_value_t = 12_000, conflicts_with = "stdio")]
+    most_connections: usize,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    durations::parse(text).ok_or_else(|| "write a duration such as `30s` or `10m`".to_owned())
+}
+
+pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
+    let rules = match rules_args::load(&arguments.policies) {
+        Ok(rules) => rules,
+        Err(exit) => return Ok(exit),
+    };
+    let identity = match arguments.auth.as_deref().map(IdentityFile::open).transpose() {
+        Ok(identity) => identity,
+        Err(error) => {
+            print_diagnostics(&error.diagnostics, &error.sources);
+            return Ok(ExitStatus::Failure);
+        }
+    };
+    let tools = match &arguments.tools {
+        Some(path) => read_tools(path)?,
+        None => rules.tools().to_vec(),
+    };
+    let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
+    if !arguments.state.starts_with("file:") {
+        return Err(CommandError::new(format!(
+            "`{}` does not outlive the process, and approvals must: use `--state file:PATH`",
+            arguments.state
+        )));
+    }
+    let state = OpenStateStore::open_or_new(&arguments.state, &runtime)?;
+    let logs = arguments.log.open(Some(&state.keys))?;
+    let activity = ActivityLog::default();
+    let builder = Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys);
+    let engine = activity.observe(logs.observe(builder)).build();
+    let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
+    let mut server = DecisionServer::new(engine, state.store, activity)
+        .with_context(context)
+        .with_report_timeout(arguments.report_timeout)
+        .with_max_connections(arguments.most_connections)
+        .with_log(|text| print_warning(text));
+    for origin in &arguments.allow_origin {
+        server = server.with_allowed_origin(origin);
+    }
+    let served = match (arguments.stdio, identity) {
+        (true, _) => runtime.block_on(async {
+            let (input, output) = (BufReader::new(tokio::io::stdin()), tokio::io::stdout());
+            tokio::select! {
+                served = server.serve_lines(input, output) => served.map_err(|error| error.to_string()),
+                () = wait_for_shutdown() => Ok(()),
+            }
+        }),
+        (false, Some(identity)) => {
+            runtime.block_on(listen(server.with_identity_file(identity), &arguments.listen, None))
+        }
+        (false, None) => {
+            let approver = arguments.approver.clone().unwrap_or_else(user_name);
+            let (server, token) = server.with_local_approver(approver).map_err(CommandError::Message)?;
+            runtime.block_on(listen(server, &arguments.listen, Some(&token)))
+        }
+    };
+    // A thread that reads stdin may be blocked forever.
+    runtime.shutdown_background();
+    served.map(|()| ExitStatus::Success).map_err(CommandError::Message)
+}
+
+/// Listens, and reports how to use the server.
+async fn listen(server: DecisionServer, address: &str, token: Option<&str>) -> Result<(), String> {
+    let address = parse_address(address).map_err(|error| match error {
+        CommandError::Message(message) => message,
+        CommandError::OutputClosed => "the address can't be used".to_owned(),
+    })?;
+    server.check_address(address)?;
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| format!("can't listen on `{address}`: {error}"))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    print_note(format!("listening on http://{address}; the API is described at http://{address}/openapi.json"));
+    match token {
+        // After `#`, so that the token is part of no request, log or referrer.
+        Some(token) => print_note(format!("approvals: http://{address}/#token={token}")),
+        None => print_note(format!("approvals: http://{address}/")),
+    }
+    let example = "'{\"call\": {\"tool\": \"NAME\", \"input\": {}}}'";
+    print_note(format!("try: curl http://{address}/v1/decide -H 'content-type: application/json' -d {example}"));
+    server.serve(listener, wait_for_shutdown()).await
+}
+
+/// The user who starts the server.
+fn user_name() -> String {
+    let names = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+    names.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned())
+}

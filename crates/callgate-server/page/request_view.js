@@ -1,0 +1,124 @@
+// One approval request: what is asked, its arguments, and the ways to answer.
+
+import { request } from "./api_client.js";
+import { element, time, visible } from "./elements.js";
+
+const stages = {
+  answered: "Answered; the call has not resumed yet",
+  lapsed: "Expired",
+  unproven: "Invalid: not sealed by this server",
+  running: "Running, or started without an outcome",
+  settled: "Completed",
+};
+
+/** The article of a request. `changed` is called with the request after an answer, `failed` with an error. */
+export function requestView(item, changed, failed) {
+  const id = `request-${item.key}`;
+  const article = element("article", { class: "request", id, "aria-labelledby": `${id}-title`, tabindex: "-1" });
+  const server = item.server === null ? "" : ` on ${visible(item.server)}`;
+  article.append(element("h3", { id: `${id}-title` }, `${visible(item.tool)}${server}`));
+  const facts = [];
+  if (item.requester !== null) facts.push(`requested by ${visible(item.requester)}`);
+  if (item.asked_at !== null) facts.push(time(item.asked_at));
+  if (item.expires_at !== null && item.stage === "waiting") facts.push(element("span", {}, "expires ", time(item.expires_at)));
+  if (item.policies.length > 0) facts.push(`required by ${item.policies.map(visible).join(", ")}`);
+  article.append(element("p", { class: "facts" }, facts.flatMap((fact, index) => (index === 0 ? [fact] : [" · ", fact]))));
+  article.append(element("p", { class: "question" }, visible(item.card.text)));
+  article.append(fields(item.card.fields));
+  article.append(...progress(item));
+  if (item.stage === "waiting") article.append(answerForm(item, article, changed, failed));
+  else article.append(element("p", { class: "status" }, statusText(item)));
+  return article;
+}
+
+/** The fields of the card. Its texts are escaped by the server. */
+function fields(all) {
+  const list = element("dl", { class: "fields" });
+  const notes = [];
+  for (const field of all) {
+    if (field.kind === "tool" || field.kind === "server") continue;
+    if (field.kind === "note") {
+      notes.push(element("p", { class: "note" }, visible(field.value)));
+      continue;
+    }
+    const isChanged = ["changed", "added", "removed"].includes(field.kind);
+    const value = element("dd", { class: isChanged ? "changed" : undefined }, visible(field.value));
+    if (field.was !== undefined) value.append(element("span", { class: "was" }, element("span", { class: "visually-hidden" }, "before: "), visible(field.was)));
+    list.append(element("dt", {}, visible(field.label)), value);
+  }
+  return element("div", {}, ...notes, list);
+}
+
+function progress(item) {
+  const shown = [];
+  if (item.answers.length > 0) {
+    const answers = item.answers.map((answer) => {
+      const by = answer.by === null ? "anonymous" : visible(answer.by);
+      const reason = answer.reason === null ? "" : `: ${visible(answer.reason)}`;
+      const ignored = answer.counts ? "" : ` (does not count: ${visible(answer.why ?? "")})`;
+      return element("li", {}, `${by} ${answer.decision}${reason}${ignored} `, answer.at === null ? "" : time(answer.at));
+    });
+    shown.push(element("ol", { class: "answers", "aria-label": "Answers" }, ...answers));
+  }
+  for (const ask of item.asks) {
+    if (ask.quorum <= 1 && ask.approvers.length === 0) continue;
+    const who = ask.approvers.length === 0 ? "anyone" : ask.approvers.map(visible).join(", ");
+    const policy = ask.policy === null ? "" : ` for ${visible(ask.policy)}`;
+    shown.push(element("p", { class: "facts" }, `${ask.approvals} of ${ask.quorum} approvals${policy}, by ${who}`));
+  }
+  return shown;
+}
+
+function statusText(item) {
+  const outcome = item.outcome?.outcome;
+  const decision = item.decision === null ? "" : `: ${item.decision}`;
+  return `${stages[item.stage] ?? item.stage}${decision}${outcome === undefined ? "" : `: ${outcome}`}`;
+}
+
+function answerForm(item, article, changed, failed) {
+  const reason = element("input", { id: `reason-${item.key}`, type: "text", autocomplete: "off", maxlength: 2000 });
+  const edit = element("div", { class: "reply", hidden: true });
+  let edited = null;
+  const buttons = [];
+  const send = async (body) => {
+    buttons.forEach((button) => { button.disabled = true; });
+    article.setAttribute("aria-busy", "true");
+    try {
+      const answer = { ...body, digest: item.digest };
+      if (reason.value.trim() !== "") answer.reason = reason.value;
+      changed(await request("POST", `/v1/approvals/${item.key}/answers`, answer));
+    } catch (error) {
+      buttons.forEach((button) => { button.disabled = false; });
+      article.removeAttribute("aria-busy");
+      failed(error, item);
+    }
+  };
+  const labels = Object.fromEntries(item.card.actions.map((action) => [action.choice ?? action.kind ?? "", action.label]));
+  const approve = element("button", { type: "button", class: "approve", "data-action": "approve", onclick: () => {
+    if (edited === null) { send({ decision: "approve" }); return; }
+    try {
+      send({ decision: "approve", input: JSON.parse(edited.value) });
+    } catch (error) {
+      failed(new Error(`The changed arguments are invalid JSON: ${error.message}`), item);
+      edited.focus();
+    }
+  } }, visible(labels.approve ?? "Approve"));
+  const deny = element("button", { type: "button", class: "deny", "data-action": "deny", onclick: () => send({ decision: "deny" }) }, visible(labels.deny ?? "Deny"));
+  const cancel = element("button", { type: "button", "data-action": "cancel", onclick: () => send({ decision: "cancel" }) }, "Cancel the run");
+  buttons.push(approve, deny, cancel);
+  if (item.editable.length > 0) {
+    const start = element("button", { type: "button", "data-action": "edit", "aria-expanded": "false", onclick: () => {
+      edited = element("textarea", { id: `edit-${item.key}`, spellcheck: "false", value: JSON.stringify(item.input, null, 2) });
+      edit.replaceChildren(element("label", { for: `edit-${item.key}` }, `Arguments; you may change ${item.editable.map(visible).join(", ")}`), edited);
+      edit.hidden = false;
+      start.setAttribute("aria-expanded", "true");
+      start.disabled = true;
+      approve.textContent = "Approve with changes";
+      edited.focus();
+    } }, "Edit");
+    buttons.push(start);
+  }
+  return element("div", { class: "reply" }, edit,
+    element("label", { for: `reason-${item.key}` }, "Reason, which the agent sees (optional)"), reason,
+    element("div", { class: "actions" }, ...buttons));
+}

@@ -1,0 +1,148 @@
+//! What happened lately: an observer of the engine that keeps the last completed calls, and publishes events to open streams.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use callgate::json::{Map, Value, json};
+use callgate::{EngineEvent, EngineEventKind, Observer};
+use tokio::sync::broadcast;
+
+use crate::session_factory::shown_name;
+
+/// The number of entries that are kept.
+const MAX_ENTRIES: usize = 5_000;
+/// The number of events that a slow stream may be behind.
+const MAX_BACKLOG: usize = 1_024;
+
+/// The last completed calls and approval events, and the open streams.
+pub(crate) struct Activity {
+    entries: Mutex<VecDeque<Arc<ActivityEntry>>>,
+    /// The number of entries so far: their position in the course of events.
+    count: AtomicU64,
+    streams: broadcast::Sender<Arc<ActivityEntry>>,
+    /// Changes with every event of an approval request.
+    approval_changes: AtomicU64,
+}
+
+/// One event.
+#[derive(Debug)]
+pub(crate) struct ActivityEntry {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// The name of the event, as in decision logs.
+    pub(crate) event: &'static str,
+    /// The tenant of its call.
+    pub(crate) tenant: Option<Value>,
+    /// The session in the store.
+    pub(crate) session: Option<String>,
+    /// What happened, redacted.
+    pub(crate) document: Value,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            entries: Mutex::default(),
+            count: AtomicU64::new(0),
+            streams: broadcast::channel(MAX_BACKLOG).0,
+            approval_changes: AtomicU64::new(0),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ActivityEntry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes whenever an approval request of this process does.
+    pub(crate) fn approval_version(&self) -> u64 {
+        self.approval_changes.load(Ordering::Acquire)
+    }
+
+    /// Notes that an approval request was answered.
+    pub(crate) fn approval_changed(&self) {
+        self.approval_changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The events from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<ActivityEntry>> {
+        self.streams.subscribe()
+    }
+
+    /// The last entries for which `is_meant` holds, the newest first.
+    pub(crate) fn last(
+        &self,
+        most: usize,
+        is_meant: impl Fn(&ActivityEntry) -> bool,
+    ) -> Vec<Arc<ActivityEntry>> {
+        let entries = self.lock();
+        entries.iter().rev().filter(|entry| is_meant(entry)).take(most).cloned().collect()
+    }
+
+    /// Adds an event that is none of the engine's, such as an answer that was given here.
+    pub(crate) fn add(&self, event: &'static str, tenant: Option<Value>, session: Option<&str>, members: Map) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut document = json!({
+            "number": number,
+            "event": event,
+            "time": jiff::Timestamp::now().to_string(),
+            "session": session.map(shown_name),
+            "conversation": session,
+        });
+        if let Value::Object(all) = &mut document {
+            all.extend(members);
+        }
+        let entry = ActivityEntry { number, event, tenant, session: session.map(str::to_owned), document };
+        let entry = Arc::new(entry);
+        {
+            let mut entries = self.lock();
+            if entries.len() >= MAX_ENTRIES {
+                entries.pop_front();
+            }
+            entries.push_back(Arc::clone(&entry));
+        }
+        // Nobody may be listening.
+        let _ = self.streams.send(entry);
+    }
+}
+
+/// The observer of an engine.
+pub(crate) struct ActivityObserver(pub(crate) Arc<Activity>);
+
+impl Observer for ActivityObserver {
+    fn on_event(&self, event: &EngineEvent<'_>) {
+        let members = match &event.kind {
+            EngineEventKind::CallCompleted(span) => {
+                let outcome = span.outcome;
+                json!({
+                    "id": outcome.id,
+                    "tool": outcome.tool,
+                    "outcome": outcome.outcome,
+                    "reason": outcome.reason,
+                    "input": outcome.input,
+                    "output": outcome.output,
+                    "error": outcome.error,
+                    "policies": outcome.policies,
+                    "approval": outcome.approval.as_ref().map(|request| request.approval_id.as_str()),
+                    "duration_us": outcome.duration_us,
+                })
+            }
+            EngineEventKind::ApprovalRequested(request) => {
+                self.0.approval_changed();
+                json!({ "id": request.tool_call_id, "tool": request.tool_name, "approval": request.approval_id,
+                    "message": request.message })
+            }
+            EngineEventKind::ApprovalDecided(decision) => {
+                self.0.approval_changed();
+                json!({ "id": decision.tool_call_id, "tool": decision.tool_name, "approval": decision.approval_id,
+                    "approved": decision.approved, "code": decision.code, "by": decision.by, "comment": decision.reason })
+            }
+            EngineEventKind::Rules(_) => json!({ "revision": event.revision }),
+            _ => return,
+        };
+        let tenant = event.call.and_then(|call| call.context.get("tenant")).cloned();
+        let session = event.run.map(|run| run.session.unwrap_or(run.conversation));
+        let Value::Object(members) = members else { return };
+        self.0.add(callgate_log::event_name(&event.kind), tenant, session, members);
+    }
+}

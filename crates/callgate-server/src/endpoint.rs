@@ -1,0 +1,172 @@
+//! An endpoint of the API: method, path, who may use it, what it takes, and its handler. Routing and the OpenAPI document read the same
+//! table, so that they can't differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callgate::host::BoxFuture;
+use callgate::json::{self, Value};
+use callgate_http::{Access, Caller};
+use schemars::{Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+
+use crate::api::Api;
+use crate::problem::Problem;
+
+/// The method of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Post,
+    Delete,
+}
+
+impl Method {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// The handler of an endpoint.
+pub(crate) type Handler = for<'a> fn(&'a Arc<Api>, ApiRequest) -> BoxFuture<'a, Result<ApiResponse, Problem>>;
+
+/// An endpoint.
+pub(crate) struct Endpoint {
+    pub(crate) method: Method,
+    /// The path; a segment in braces is a parameter.
+    pub(crate) path: &'static str,
+    /// Who may use it.
+    pub(crate) access: Access,
+    /// One line for the OpenAPI document.
+    pub(crate) summary: &'static str,
+    /// The schema of the body, if it takes one.
+    pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
+    /// The parameters of the query, with their descriptions.
+    pub(crate) query: &'static [(&'static str, &'static str)],
+    /// The statuses of success, with their descriptions.
+    pub(crate) responses: &'static [(u16, &'static str)],
+    pub(crate) handler: Handler,
+}
+
+impl Endpoint {
+    /// The values of the path's parameters, if the path is this endpoint's.
+    pub(crate) fn matches(&self, path: &str) -> Option<Vec<String>> {
+        let (mut expected, mut found) = (self.path.split('/'), path.split('/'));
+        let mut parameters = Vec::new();
+        loop {
+            match (expected.next(), found.next()) {
+                (None, None) => return Some(parameters),
+                (Some(expected), Some(found)) if expected.starts_with('{') && !found.is_empty() => {
+                    parameters.push(percent_decoded(found)?);
+                }
+                (Some(expected), Some(found)) if expected == found => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// A request whose caller is known.
+pub(crate) struct ApiRequest {
+    pub(crate) caller: Caller,
+    /// The values of the path's parameters, in order.
+    pub(crate) parameters: Vec<String>,
+    pub(crate) query: BTreeMap<String, String>,
+    /// The body; null if there is none.
+    pub(crate) body: Value,
+    /// The span that the request belongs to (W3C Trace Context).
+    pub(crate) trace_parent: Option<String>,
+}
+
+impl ApiRequest {
+    /// The value of a parameter of the path.
+    pub(crate) fn parameter(&self, index: usize) -> &str {
+        self.parameters.get(index).map_or("", String::as_str)
+    }
+
+    /// The body as this type.
+    ///
+    /// # Errors
+    /// A member is missing, unknown or of the wrong type.
+    pub(crate) fn take_body<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
+        if !self.body.is_object() {
+            return Err(Problem::invalid("the body must be a JSON object"));
+        }
+        json::from_value(self.body.take()).map_err(|error| Problem::invalid(error.to_string()))
+    }
+
+    /// A number of the query, or else a default; at most `most`.
+    ///
+    /// # Errors
+    /// It is not a number.
+    pub(crate) fn number(&self, name: &str, default: usize, most: usize) -> Result<usize, Problem> {
+        match self.query.get(name) {
+            None => Ok(default.min(most)),
+            Some(text) => text
+                .parse::<usize>()
+                .map(|number| number.min(most))
+                .map_err(|_| Problem::invalid(format!("the query parameter `{name}` must be a number"))),
+        }
+    }
+}
+
+/// A response with a JSON body.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ApiResponse {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl ApiResponse {
+    pub(crate) fn ok(body: Value) -> Self {
+        Self { status: 200, body }
+    }
+}
+
+/// Decodes the percent encoding of a path segment or a query. Returns `None` if it is malformed, or not UTF-8.
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                let (high, low) = (digit()?, digit()?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}
+
+/// The parameters of a query string. Of a repeated one the last counts; malformed ones are left out.
+pub(crate) fn parse_query(query: &str) -> BTreeMap<String, String> {
+    let pairs = query.split('&').filter_map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((percent_decoded(&name.replace('+', " "))?, percent_decoded(&value.replace('+', " "))?))
+    });
+    pairs.filter(|(name, _)| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_percent_encoding_and_rejects_malformed_ones() {
+        assert_eq!(percent_decoded("a%2Fb%20c").as_deref(), Some("a/b c"));
+        assert_eq!(percent_decoded("%C3%A9").as_deref(), Some("é"));
+        for malformed in ["%", "%2", "%zz", "%ff", "%C3"] {
+            assert_eq!(percent_decoded(malformed), None, "{malformed}");
+        }
+        assert_eq!(parse_query("status=pending&q=a+b&q=c&=x&%=y").into_iter().collect::<Vec<_>>(), [
+            ("q".to_owned(), "c".to_owned()),
+            ("status".to_owned(), "pending".to_owned())
+        ]);
+    }
+}

@@ -1,0 +1,247 @@
+//! Decides calls, and has their host execute them: decide → execute → report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callgate::call::{Outcome, ToolCall};
+use callgate::host::{ToolError, ToolResponse};
+use callgate::json::{self, Value, json};
+use callgate_http::Access;
+use schemars::SchemaGenerator;
+
+use crate::api::Api;
+use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
+use crate::operation::{Operation, OperationStatus, RemoteExecutor};
+use crate::operation_table::OperationStart;
+use crate::problem::Problem;
+use crate::request_types::{CallsBody, DecideBody, ReportBody};
+use crate::session_factory::{CallerSession, SessionRequest};
+
+/// How long a response waits for the operation by default, in seconds.
+const DEFAULT_WAIT: usize = 20;
+/// The longest wait, in seconds.
+const MAX_WAIT: usize = 60;
+
+const WAIT: &[(&str, &str)] =
+    &[("wait", "How many seconds to wait while the operation is running. Default 20, at most 60.")];
+
+const STATUSES: &[(u16, &str)] = &[
+    (200, "`status: execute`: execute these calls and report their results. `status: completed`: the outcomes."),
+    (202, "`status: running`: the operation waits, for a limit or the delay of a retry. Ask again."),
+];
+
+/// The endpoints of calls.
+pub(super) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Method::Post,
+        path: "/v1/decide",
+        access: Access::Caller,
+        summary: "Decide a call or a round of calls. Executes, counts and records nothing.",
+        body: Some(SchemaGenerator::subschema_for::<DecideBody>),
+        query: &[],
+        responses: &[(200, "The decision on the call (`decision`), or on each call of the round (`decisions`).")],
+        handler: |api, request| Box::pin(decide(api, request)),
+    },
+    Endpoint {
+        method: Method::Post,
+        path: "/v1/calls",
+        access: Access::Caller,
+        summary: "Run a call or a round of calls: decided, counted and claimed here, executed by the host.",
+        body: Some(SchemaGenerator::subschema_for::<CallsBody>),
+        query: WAIT,
+        responses: STATUSES,
+        handler: |api, request| Box::pin(run_calls(api, request)),
+    },
+    Endpoint {
+        method: Method::Post,
+        path: "/v1/executions/{execution}",
+        access: Access::Caller,
+        summary: "Report the result of a call that the host executed, and get the next status of its operation.",
+        body: Some(SchemaGenerator::subschema_for::<ReportBody>),
+        query: WAIT,
+        responses: STATUSES,
+        handler: |api, request| Box::pin(report(api, request)),
+    },
+    Endpoint {
+        method: Method::Get,
+        path: "/v1/operations/{operation}",
+        access: Access::Caller,
+        summary: "Get the status of an operation, after a lost connection or while it is running.",
+        body: None,
+        query: WAIT,
+        responses: STATUSES,
+        handler: |api, request| Box::pin(status(api, request)),
+    },
+];
+
+async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
+    let body: DecideBody = request.take_body()?;
+    let explains = body.explain;
+    let mut body = CallsBody::from(body);
+    let (mut calls, is_round) = body.take_calls()?;
+    if explains && is_round {
+        return Err(Problem::invalid("`explain` needs one `call`"));
+    }
+    let task = body.task()?;
+    let session = SessionRequest { name: body.session, context: body.context, task };
+    let CallerSession { mut session, context, .. } = api.open_session(&request.caller, session)?;
+    complete_calls(&mut calls, &context, &request);
+    let evaluations = session.evaluate_round(&calls).await?;
+    let response = match (is_round, evaluations.as_slice()) {
+        (false, [evaluation]) => {
+            let mut response = json!({ "decision": evaluation });
+            if let (true, [call]) = (explains, calls.as_slice()) {
+                let explanation = session.explain_decision(call, &Default::default()).await?;
+                if let (Value::Object(members), Some(explanation)) = (&mut response, explanation) {
+                    members.insert("explanation".to_owned(), json!(explanation));
+                }
+            }
+            response
+        }
+        (_, evaluations) => json!({ "decisions": evaluations }),
+    };
+    Ok(ApiResponse::ok(response))
+}
+
+async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
+    let wait = wait(&request)?;
+    let mut body: CallsBody = request.take_body()?;
+    let (mut calls, is_round) = body.take_calls()?;
+    let task = body.task()?;
+    let identified = body.session.is_some() && calls.iter().all(|call| !call.id.is_empty());
+    let session = SessionRequest { name: body.session, context: body.context, task };
+    let CallerSession { mut session, name, context } = api.open_session(&request.caller, session)?;
+    complete_calls(&mut calls, &context, &request);
+    let owner = api.caller_name(&request.caller);
+    let key = identified.then(|| calls_key(&owner, &name, &calls));
+    let run = move |executor: RemoteExecutor| async move {
+        let mut outcomes = match is_round {
+            true => session.execute_round(calls, &executor).await,
+            false => {
+                let mut outcomes = Vec::new();
+                for call in calls {
+                    outcomes.push(session.execute(call, &executor).await);
+                }
+                outcomes
+            }
+        };
+        outcomes.iter_mut().for_each(|outcome| outcome.session = Some(name.clone()));
+        completed(&name, is_round, &outcomes)
+    };
+    let operation = api.start_operation(&owner, key, run)?;
+    Ok(respond(operation.status(wait).await))
+}
+
+/// The status of an operation whose calls have their outcomes.
+fn completed(session: &str, is_round: bool, outcomes: &[Outcome]) -> Value {
+    match outcomes {
+        [outcome] if !is_round => json!({ "status": "completed", "session": session, "outcome": outcome }),
+        outcomes => json!({ "status": "completed", "session": session, "outcomes": outcomes }),
+    }
+}
+
+/// Adds what the request says of all calls.
+fn complete_calls(calls: &mut [ToolCall], context: &Value, request: &ApiRequest) {
+    for call in calls {
+        call.context.clone_from(context);
+        call.trace_parent.clone_from(&request.trace_parent);
+    }
+}
+
+/// What identifies calls: a request that is sent again gets the operation of the first.
+fn calls_key(owner: &str, session: &str, calls: &[ToolCall]) -> String {
+    let parts: Vec<Value> =
+        calls.iter().map(|call| json!([call.id, call.tool, call.server, call.input, call.context])).collect();
+    json::digest(&json!([owner, session, parts])).to_string()
+}
+
+async fn report(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
+    let wait = wait(&request)?;
+    let ReportBody { output, error, interim } = request.take_body()?;
+    let result = match (output, error) {
+        (Some(output), None) => Ok(ToolResponse { output, dry: false, interim }),
+        (None, Some(error)) => Err(ToolError { message: error.message, kind: error.kind }),
+        _ => return Err(Problem::invalid("the body must have one of `output` and `error`")),
+    };
+    let unknown = || Problem::not_found("there is no such execution");
+    let (operation, index) = request.parameter(0).rsplit_once('.').ok_or_else(unknown)?;
+    let index: usize = index.parse().map_err(|_| unknown())?;
+    let operation = api.operations.find(operation, &api.caller_name(&request.caller))?;
+    operation.report(index, result)?;
+    Ok(respond(operation.status(wait).await))
+}
+
+async fn status(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
+    let operation = api.operations.find(request.parameter(0), &api.caller_name(&request.caller))?;
+    Ok(respond(operation.status(wait(&request)?).await))
+}
+
+/// How long a response waits for its operation.
+pub(super) fn wait(request: &ApiRequest) -> Result<Duration, Problem> {
+    let seconds = request.number("wait", DEFAULT_WAIT, MAX_WAIT)?;
+    Ok(Duration::from_secs(seconds as u64))
+}
+
+/// The response with the status of an operation.
+pub(super) fn respond(status: OperationStatus) -> ApiResponse {
+    match status {
+        OperationStatus::Running(body) => ApiResponse { status: 202, body },
+        OperationStatus::Execute(body) | OperationStatus::Completed(body) => ApiResponse::ok(body),
+    }
+}
+
+/// Ends an operation, also if its task panics.
+struct OperationEnd {
+    api: Arc<Api>,
+    operation: Arc<Operation>,
+    calls: Option<String>,
+    result: Value,
+}
+
+impl OperationEnd {
+    async fn run(mut self, running: impl Future<Output = Value>) {
+        self.result = running.await;
+    }
+}
+
+impl Drop for OperationEnd {
+    fn drop(&mut self) {
+        self.operation.complete(self.result.take());
+        self.api.operations.end(&self.operation, self.calls.as_deref());
+    }
+}
+
+impl Api {
+    /// Runs an operation in a task of its own, or finds the one that an equal request started. `calls` identifies the calls.
+    ///
+    /// # Errors
+    /// The server is shutting down, or too many operations are in progress.
+    pub(super) fn start_operation<R, F>(
+        self: &Arc<Self>,
+        owner: &str,
+        calls: Option<String>,
+        run: R,
+    ) -> Result<Arc<Operation>, Problem>
+    where
+        R: FnOnce(RemoteExecutor) -> F,
+        F: Future<Output = Value> + Send + 'static,
+    {
+        if *self.closing.borrow() {
+            return Err(Problem::unavailable("shutting_down", "the server is shutting down; send the call again"));
+        }
+        let operation = match self.operations.start(owner, calls.as_deref())? {
+            OperationStart::Known(operation) => return Ok(operation),
+            OperationStart::New(operation) => operation,
+        };
+        let failed = json!({ "status": "failed", "detail": "Callgate failed to run these calls" });
+        let end = OperationEnd {
+            api: Arc::clone(self),
+            operation: Arc::clone(&operation),
+            calls,
+            result: failed,
+        };
+        let running = run(RemoteExecutor { operation: Arc::clone(&operation) });
+        tokio::spawn(end.run(running));
+        Ok(operation)
+    }
+}

@@ -1,0 +1,224 @@
+//! HTTP: authenticates a request, reads its body, and has the API answer it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::response::Response;
+use callgate::json::{self, Value};
+use callgate_http::{
+    Access, AuthenticationError, Caller, JSON, OriginPolicy, ReloadableAuthenticator, empty, has_json_body,
+    single_value, with_body,
+};
+use tokio::sync::watch;
+
+use crate::api::{Api, UnroutedRequest};
+use crate::browser_sessions::BrowserSessions;
+use crate::endpoint::{ApiRequest, ApiResponse, parse_query};
+use crate::event_stream::event_stream;
+use crate::openapi::openapi_document;
+use crate::page;
+use crate::problem::{MEDIA_TYPE, Problem};
+use crate::request_types::SignInBody;
+
+/// The longest body, in bytes.
+const MAX_BODY: usize = 16 << 20;
+/// Timeout for receiving a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The header that only the page sends: a page of another origin can't set it.
+const PAGE_HEADER: &str = "x-callgate-page";
+/// The header of W3C Trace Context.
+const TRACE_PARENT: &str = "traceparent";
+
+/// The shared state of all request handlers.
+pub(crate) struct HttpState {
+    pub(crate) api: Arc<Api>,
+    pub(crate) identity: Arc<ReloadableAuthenticator>,
+    /// Whether callers without a credential are trusted as hosts: those of this machine, if there is no identity file.
+    pub(crate) trusts_anonymous: bool,
+    pub(crate) origin_policy: OriginPolicy,
+    pub(crate) browser_sessions: BrowserSessions,
+    pub(crate) closing: watch::Receiver<bool>,
+    pub(crate) log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// The entry point of every request.
+pub(crate) async fn handle(State(state): State<Arc<HttpState>>, request: Request<Body>) -> Response {
+    let mut response = match state.origin_policy.check(request.headers()) {
+        Ok(()) => state.serve(request).await.unwrap_or_else(|problem| problem_response(&problem)),
+        Err(error) => problem_response(&Problem::new(403, "origin_rejected", error.to_string())),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("x-frame-options", "DENY"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+impl HttpState {
+    async fn serve(self: &Arc<Self>, request: Request<Body>) -> Result<Response, Problem> {
+        let (parts, body) = request.into_parts();
+        let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+        match (&method, path.as_str()) {
+            (&Method::GET, "/openapi.json") => {
+                return Ok(with_body(200, JSON, openapi_document().to_string()));
+            }
+            (&Method::GET, "/.well-known/authzen-configuration") => {
+                return Ok(json_response(200, &authzen_configuration(&parts.headers)));
+            }
+            (&Method::GET, path) => {
+                if let Some(response) = page::file(path) {
+                    return Ok(response);
+                }
+            }
+            (&Method::POST, "/v1/browser-session") => return self.sign_in(&parts.headers, body).await,
+            (&Method::DELETE, "/v1/browser-session") => {
+                check_page_request(&parts.headers)?;
+                return cookie_response(self.browser_sessions.end(&parts.headers));
+            }
+            _ => {}
+        }
+        let caller = self.authenticate(&method, &parts.headers)?;
+        if (&method, path.as_str()) == (&Method::GET, "/v1/events") {
+            if !caller.access.allows(Access::Approver) {
+                return Err(Problem::new(403, "access_denied", "this needs `approver` access"));
+            }
+            let revoked = self.identity.watch_revocation(&caller);
+            return Ok(event_stream(&self.api.activity, caller, revoked, self.closing.clone()));
+        }
+        let trace_parent = single_value(&parts.headers, TRACE_PARENT).ok().flatten().map(str::to_owned);
+        let query = parse_query(parts.uri.query().unwrap_or_default());
+        let unrouted =
+            UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace_parent };
+        let routed = self.api.route(unrouted)?;
+        let body = match routed.takes_body() {
+            true => read_body(&parts.headers, body).await?,
+            false => Value::Null,
+        };
+        let ApiResponse { status, body } = self.api.answer(routed, body).await;
+        Ok(json_response(status, &body))
+    }
+
+    /// Who sends a request: by its token, or by the cookie of the page.
+    fn authenticate(&self, method: &Method, headers: &HeaderMap) -> Result<Caller, Problem> {
+        // Of two headers, parsers could choose different ones.
+        let authorization = single_value(headers, header::AUTHORIZATION.as_str());
+        let authorization = authorization.map_err(|error| Problem::invalid(error.to_string()))?;
+        if authorization.is_some() {
+            return self.authenticate_token(authorization);
+        }
+        if let Some(caller) = self.browser_sessions.caller(headers, &self.identity) {
+            if method != Method::GET {
+                check_page_request(headers)?;
+            }
+            return Ok(caller);
+        }
+        if self.trusts_anonymous { Ok(Caller::anonymous()) } else { self.authenticate_token(None) }
+    }
+
+    fn authenticate_token(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
+        self.identity.authenticate(authorization).map_err(|error| {
+            if let AuthenticationError::Rejected(why) = error {
+                let why = callgate::safe_text::escape_controls(&why);
+                (self.log)(&format!("authentication failed: {why}"));
+            }
+            Problem::new(401, "unauthenticated", "send a valid bearer token in the header `Authorization`")
+        })
+    }
+
+    /// Signs a person in, who enters a token on the page.
+    async fn sign_in(&self, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
+        check_page_request(headers)?;
+        let mut request = ApiRequest {
+            caller: Caller::anonymous(),
+            parameters: Vec::new(),
+            query: Default::default(),
+            body: read_body(headers, body).await?,
+            trace_parent: None,
+        };
+        let SignInBody { token } = request.take_body()?;
+        let caller = self.authenticate_token(Some(&format!("Bearer {}", token.trim())))?;
+        if !caller.access.allows(Access::Approver) {
+            return Err(Problem::new(403, "access_denied", "this token does not give `approver` access"));
+        }
+        cookie_response(self.browser_sessions.start(caller)?)
+    }
+}
+
+/// Cross-site request forgery: only the page itself sends this header, and only to the origin that it came from.
+fn check_page_request(headers: &HeaderMap) -> Result<(), Problem> {
+    let text = |name: &str| single_value(headers, name).ok().flatten();
+    let refused = |detail: &str| Err(Problem::new(403, "not_from_page", detail));
+    if text(PAGE_HEADER).is_none() {
+        return refused("requests with the cookie of the approvals page need the header `x-callgate-page`");
+    }
+    let host = text(header::HOST.as_str()).unwrap_or_default();
+    let is_same = |origin: &str| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host));
+    if text(header::ORIGIN.as_str()).is_some_and(|origin| !is_same(origin)) {
+        return refused("the request comes from a page of another origin");
+    }
+    Ok(())
+}
+
+/// Reads the JSON body of a request.
+async fn read_body(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
+    if !has_json_body(headers) {
+        return Err(Problem::new(415, "unsupported_media_type", "the content type must be `application/json`"));
+    }
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => {
+            let detail = format!("the body is incomplete, or longer than {MAX_BODY} bytes");
+            return Err(Problem::new(413, "too_large", detail));
+        }
+        Err(_) => return Err(Problem::new(408, "timeout", "the body took too long to arrive")),
+    };
+    json::parse_bytes(&bytes).map_err(|error| {
+        let detail = format!("the body is invalid JSON at line {}, column {}: {}", error.line, error.column, error.kind);
+        Problem::new(400, "invalid_json", detail)
+    })
+}
+
+fn json_response(status: u16, body: &Value) -> Response {
+    let content_type = if status >= 400 { MEDIA_TYPE } else { JSON };
+    with_body(status, content_type, body.to_string())
+}
+
+fn problem_response(problem: &Problem) -> Response {
+    let mut response = json_response(problem.status, &problem.body());
+    let headers = response.headers_mut();
+    if problem.status == 401 {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(seconds) = problem.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A response without a body that sets a cookie.
+fn cookie_response(cookie: String) -> Result<Response, Problem> {
+    let mut response = empty(204);
+    let cookie = HeaderValue::from_str(&cookie)
+        .map_err(|_| Problem::new(500, "internal_error", "the cookie is not valid text"))?;
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(response)
+}
+
+/// The discovery document of AuthZEN.
+fn authzen_configuration(headers: &HeaderMap) -> Value {
+    let host = single_value(headers, header::HOST.as_str()).ok().flatten().unwrap_or("localhost");
+    let base = format!("http://{host}");
+    json::json!({
+        "policy_decision_point": base,
+        "access_evaluation_endpoint": format!("{base}/access/v1/evaluation"),
+        "access_evaluations_endpoint": format!("{base}/access/v1/evaluations"),
+    })
+}

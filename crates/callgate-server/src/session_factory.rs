@@ -1,0 +1,106 @@
+//! Opens the sessions of requests: caller + request → [`Session`] with its name, context and task.
+
+use callgate::call::Task;
+use callgate::json::{Map, Value};
+use callgate::session::Session;
+use callgate_http::{Access, Caller};
+
+use crate::api::Api;
+use crate::problem::Problem;
+use crate::random_id;
+
+/// The longest name of a session, in bytes.
+const MAX_NAME: usize = 256;
+/// How many characters of a caller's digest are part of the names of its sessions.
+const CALLER_DIGITS: usize = 32;
+/// The members of the context that a credential with a principal supplies.
+const VERIFIED_MEMBERS: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
+
+/// What a request says of its session.
+pub(crate) struct SessionRequest {
+    pub(crate) name: Option<String>,
+    pub(crate) context: Option<Map>,
+    pub(crate) task: Option<Task>,
+}
+
+/// A session of a caller.
+pub(crate) struct CallerSession {
+    pub(crate) session: Session,
+    /// The name as the caller knows it.
+    pub(crate) name: String,
+    /// The context of its calls.
+    pub(crate) context: Value,
+}
+
+impl Api {
+    /// Opens a session of a caller. Its calls are recorded in the store, so that each runs once.
+    ///
+    /// # Errors
+    /// The name is invalid, or the caller may not set the context or the task.
+    pub(crate) fn open_session(&self, caller: &Caller, request: SessionRequest) -> Result<CallerSession, Problem> {
+        let SessionRequest { name, context, task } = request;
+        let is_host = caller.access.allows(Access::Host);
+        for (member, is_set) in [("context", context.is_some()), ("task", task.is_some())] {
+            if is_set && !is_host {
+                let detail = format!(
+                    "`{member}` needs `host` access, because policies trust it: give the credential `access: [host]`, or leave it out"
+                );
+                return Err(Problem::new(403, "access_denied", detail));
+            }
+        }
+        let name = match name {
+            Some(name) if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) => {
+                let detail = format!("`session` must have 1 to {MAX_NAME} bytes, and no control characters");
+                return Err(Problem::invalid(detail));
+            }
+            Some(name) => name,
+            None => random_id::new("s_")?,
+        };
+        let context = self.merged_context(caller, context)?;
+        let stored_name = stored_name(&self.caller_name(caller), &name);
+        let mut session =
+            self.engine.session().with_name(stored_name).with_context(context.clone()).with_call_recording();
+        if let Some(task) = task {
+            session.set_task(task);
+        }
+        Ok(CallerSession { session, name, context })
+    }
+
+    /// The operator's context, overridden by the host's, overridden by that of the caller's credential.
+    fn merged_context(&self, caller: &Caller, given: Option<Map>) -> Result<Value, Problem> {
+        let mut context = self.context.clone();
+        for (member, value) in given.unwrap_or_default() {
+            // A host of one tenant serves only users of that tenant.
+            let is_fixed = VERIFIED_MEMBERS.contains(&member.as_str())
+                && caller.context.get(&member).is_some_and(|own| member == "tenant" && *own != value);
+            if is_fixed {
+                let detail = "`context.tenant` differs from the tenant of the credential";
+                return Err(Problem::new(403, "access_denied", detail));
+            }
+            context.insert(member, value);
+        }
+        let is_host_for_others = context.contains_key("principal") && caller.access.allows(Access::Host);
+        for (member, value) in &caller.context {
+            // A host names the user that it serves; the rest of its own identity does not apply to that user.
+            let is_replaced = is_host_for_others && ["principal", "roles", "issuer", "claims"].contains(&member.as_str());
+            if !is_replaced {
+                context.insert(member.clone(), value.clone());
+            }
+        }
+        Ok(if context.is_empty() { Value::Null } else { Value::Object(context) })
+    }
+}
+
+/// The name of a caller's session in the store: no two callers share one.
+pub(crate) fn stored_name(caller_name: &str, session: &str) -> String {
+    let digits = caller_name.get(caller_name.len().saturating_sub(CALLER_DIGITS)..).unwrap_or(caller_name);
+    format!("{digits}/{session}")
+}
+
+/// The name as the caller knows it, of a name in the store.
+pub(crate) fn shown_name(stored: &str) -> &str {
+    match stored.split_once('/') {
+        Some((digits, name)) if digits.len() == CALLER_DIGITS => name,
+        _ => stored,
+    }
+}

@@ -1,0 +1,113 @@
+//! Decides calls without running them: for hosts that ask before they run a call themselves.
+
+use serde::Serialize;
+
+use super::Session;
+use crate::call::{Effect, PolicyTrace, Reason, RoundPosition, SessionState, ToolCall};
+use crate::diagnostic::SourceMap;
+use crate::explain::{Explainer, Explanation};
+use crate::host::StoreError;
+use crate::json::Value;
+use crate::kernel::{Decision, EventListener, Kernel, Layers};
+
+/// The decision on a call that is not run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Evaluation {
+    /// The id of the call.
+    pub id: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// What would happen to the call.
+    pub effect: Effect,
+    /// Why; its message is redacted.
+    pub reason: Reason,
+    /// The arguments that the call would run with, not redacted.
+    pub input: Value,
+    /// The limits that it would have to acquire before it runs, which can still refuse it.
+    pub pending: Vec<String>,
+    /// The policies that took part, in order.
+    pub policies: Vec<PolicyTrace>,
+    /// The digest of the rules.
+    pub revision: String,
+}
+
+impl Session {
+    /// Decides the calls of one round as [`execute_round`](Self::execute_round) does before it runs any of them. Executes, counts and
+    /// records nothing, and calls no hooks. The state of a [recorded](Self::with_call_recording) session is read from the store.
+    ///
+    /// # Errors
+    /// The store does not return the state of a recorded session.
+    pub async fn evaluate_round(&mut self, calls: &[ToolCall]) -> Result<Vec<Evaluation>, StoreError> {
+        self.refresh_state().await?;
+        let layers = self.layers();
+        let size = calls.len();
+        let mut decisions: Vec<Decision<'_>> = Vec::with_capacity(size);
+        for (index, call) in calls.iter().enumerate() {
+            decisions.push(self.kernel_for_position(&layers, index, size, None).decide(call, &self.state));
+        }
+        let mut state = self.state.clone();
+        let halting = decisions.iter().find(|decision| decision.effect() == Effect::Halt);
+        let is_halted = halting.is_some();
+        if let Some(halting) = halting {
+            self.kernel(&layers).halt(halting, &mut state);
+        }
+        let mut evaluations = Vec::with_capacity(size);
+        for (index, (call, mut decision)) in calls.iter().zip(decisions).enumerate() {
+            let kernel = self.kernel_for_position(&layers, index, size, None);
+            // If one call halts, none runs.
+            if is_halted && decision.effect() < Effect::Invalid {
+                decision = kernel.decide(call, &state);
+            }
+            evaluations.push(kernel.evaluation(&decision, &state));
+        }
+        Ok(evaluations)
+    }
+
+    /// Explains the decision that [`evaluate_round`](Self::evaluate_round) makes on a call alone. `sources` are the files of the bundle, for
+    /// source positions. Returns `None` only after an internal error.
+    ///
+    /// # Errors
+    /// The store does not return the state of a recorded session.
+    pub async fn explain_decision(
+        &mut self,
+        call: &ToolCall,
+        sources: &SourceMap,
+    ) -> Result<Option<Explanation>, StoreError> {
+        self.refresh_state().await?;
+        let layers = self.layers();
+        let explainer = Explainer::new(sources);
+        self.kernel_for_position(&layers, 0, 1, Some(&explainer)).decide(call, &self.state);
+        Ok(explainer.last_decision())
+    }
+
+    /// The kernel that decides the call at a position of a round.
+    fn kernel_for_position<'k>(
+        &'k self,
+        layers: &'k Layers,
+        index: usize,
+        size: usize,
+        listener: Option<&'k dyn EventListener>,
+    ) -> Kernel<'k> {
+        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
+        let round = Some(RoundPosition { size, index });
+        Kernel { tools, task: &self.task, round, listener, ..self.shared.kernel(layers) }
+    }
+}
+
+impl Kernel<'_> {
+    /// A decision for the host, which does not run the call.
+    fn evaluation(&self, decision: &Decision<'_>, state: &SessionState) -> Evaluation {
+        let call = decision.call();
+        Evaluation {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            effect: decision.effect(),
+            reason: self.redacted_reason(decision, state),
+            input: decision.input().clone(),
+            pending: decision.pending().map(str::to_owned).collect(),
+            policies: decision.policies(),
+            revision: self.revision(),
+        }
+    }
+}
