@@ -144,6 +144,8 @@ mod seals;
 #[cfg(test)]
 mod seeds;
 #[cfg(test)]
+mod server;
+#[cfg(test)]
 mod store_contract;
 #[cfg(test)]
 mod store_parts;

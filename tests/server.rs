@@ -1,0 +1,13 @@
+//! The decision server: requests and responses over HTTP, and lines of JSON.
+
+mod access;
+mod approvals;
+mod authzen;
+mod browser;
+mod calls;
+mod events;
+mod harness;
+mod histories;
+mod lines;
+mod openapi;
+mod restarts;

@@ -1,0 +1,156 @@
+//! Test harness: a server with a state file, and a client that sends raw requests.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callgate::json::{self, Value, json};
+use callgate::{Engine, Keys, load_text};
+use callgate_http::IdentityFile;
+use callgate_server::{ActivityLog, DecisionServer};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+/// Longer than anything that works takes.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A response.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: Value,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// A running server with its state file.
+pub struct RunningServer {
+    pub address: String,
+    pub token: String,
+    pub folder: TempDir,
+    stop: Option<oneshot::Sender<()>>,
+    ended: tokio::task::JoinHandle<Result<(), String>>,
+}
+
+pub const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
+
+impl RunningServer {
+    /// A server of these rules, with an approver who has `token`.
+    pub async fn new(rules: &str) -> Self {
+        Self::start(rules, tempfile::tempdir().unwrap(), |server| server).await
+    }
+
+    /// A server whose callers an identity file authenticates.
+    pub async fn with_identities(rules: &str, identities: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("identities.yaml");
+        std::fs::write(&path, identities).unwrap();
+        Self::start(rules, folder, |server| server.with_identity_file(IdentityFile::open(&path).unwrap())).await
+    }
+
+    /// A server with the state of a folder.
+    pub async fn start(
+        rules: &str,
+        folder: TempDir,
+        configure: impl FnOnce(DecisionServer) -> DecisionServer,
+    ) -> Self {
+        let (server, token) = decision_server(rules, folder.path()).with_local_approver("ann").unwrap();
+        let server = configure(server);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let ended = tokio::spawn(server.serve(listener, async {
+            let _ = stopped.await;
+        }));
+        Self { address, token, folder, stop: Some(stop), ended }
+    }
+
+    /// Stops the server as a signal does, and returns its state.
+    pub async fn stop(mut self) -> TempDir {
+        drop(self.stop.take());
+        tokio::time::timeout(TIMEOUT, self.ended).await.unwrap().unwrap().unwrap();
+        self.folder
+    }
+
+    /// Kills the server: nothing of it runs any more.
+    pub async fn kill(self) -> TempDir {
+        self.ended.abort();
+        let _ = self.ended.await;
+        self.folder
+    }
+
+    pub async fn send(&self, method: &str, path: &str, headers: &str, body: Option<&str>) -> Reply {
+        let address = &self.address;
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let content = body.map_or(String::new(), |body| format!("content-length: {}\r\n", body.len()));
+        let host = if headers.contains("host:") { String::new() } else { format!("host: {address}\r\n") };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{host}connection: close\r\n{content}{headers}\r\n{}",
+            body.unwrap_or_default()
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        tokio::time::timeout(TIMEOUT, socket.read_to_end(&mut bytes)).await.unwrap().unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = json::parse(body).unwrap_or_else(|_| body.into());
+        Reply { status, head: head.to_owned(), body }
+    }
+
+    /// Sends a JSON body without a credential.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send("POST", path, "content-type: application/json\r\n", Some(&body.to_string())).await
+    }
+
+    /// Sends a request with a bearer token.
+    pub async fn send_as(&self, token: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        let headers = format!("content-type: application/json\r\nauthorization: Bearer {token}\r\n");
+        self.send(method, path, &headers, body.map(Value::to_string).as_deref()).await
+    }
+
+    /// The pending requests, as the approver sees them.
+    pub async fn pending(&self) -> Vec<Value> {
+        let reply = self.send_as(&self.token, "GET", "/v1/approvals", None).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.body["approvals"].as_array().unwrap().clone()
+    }
+
+    /// Answers a request as the approver.
+    pub async fn answer(&self, request: &Value, decision: &str) -> Reply {
+        let body = json!({ "decision": decision, "digest": request["digest"] });
+        let path = format!("/v1/approvals/{}/answers", request["key"].as_str().unwrap());
+        self.send_as(&self.token, "POST", &path, Some(&body)).await
+    }
+
+    /// Reports the result of the only execution of a reply.
+    pub async fn report(&self, reply: &Reply, body: Value) -> Reply {
+        assert_eq!(reply.body["status"], "execute", "{reply:?}");
+        let execution = reply.body["executions"][0]["id"].as_str().unwrap();
+        self.post(&format!("/v1/executions/{execution}"), &body).await
+    }
+}
+
+/// A server with the state file of a folder.
+pub fn decision_server(rules: &str, folder: &Path) -> DecisionServer {
+    let url = format!("file:{}", folder.join("state.db").display());
+    let store = callgate_sqlite::open_store(&url).unwrap();
+    let activity = ActivityLog::default();
+    let builder = Engine::builder(load_text(rules).unwrap()).store(Arc::clone(&store)).keys(Keys::parse(KEY).unwrap());
+    DecisionServer::new(activity.observe(builder).build(), store, activity)
+}
+
+/// A call in a session.
+pub fn call(id: &str, tool: &str, input: Value) -> Value {
+    json!({ "call": { "id": id, "tool": tool, "input": input }, "session": "s1" })
+}
