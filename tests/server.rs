@@ -2,6 +2,7 @@
 
 mod access;
 mod approvals;
+mod approvals_page;
 mod authzen;
 mod browser;
 mod calls;

@@ -30,6 +30,15 @@ export function time(text) {
 // Invisible and direction-changing characters are shown by their code, so that a text can't look like another one.
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]|[\u{1d173}-\u{1d17a}]/gu;
 
+/** JSON text of the server, in which characters of markup are escaped for chat products: here they are shown as they are. */
+export function readable(json) {
+  return visible(json.replace(/\\(u00[2-7][0-9a-f]|.)/g, (escape, code) => {
+    if (code.length === 1) return escape;
+    const character = String.fromCharCode(parseInt(code.slice(1), 16));
+    return character === '"' || character === "\\" ? escape : character;
+  }));
+}
+
 /** A text that shows what is invisible in it. */
 export function visible(text) {
   return String(text).replace(hidden, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);

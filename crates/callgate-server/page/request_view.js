@@ -1,7 +1,7 @@
 // One approval request: what is asked, its arguments, and the ways to answer.
 
 import { request } from "./api_client.js";
-import { element, time, visible } from "./elements.js";
+import { element, readable, time, visible } from "./elements.js";
 
 const stages = {
   answered: "Answered; the call has not resumed yet",
@@ -23,7 +23,7 @@ export function requestView(item, changed, failed) {
   if (item.expires_at !== null && item.stage === "waiting") facts.push(element("span", {}, "expires ", time(item.expires_at)));
   if (item.policies.length > 0) facts.push(`required by ${item.policies.map(visible).join(", ")}`);
   article.append(element("p", { class: "facts" }, facts.flatMap((fact, index) => (index === 0 ? [fact] : [" · ", fact]))));
-  article.append(element("p", { class: "question" }, visible(item.card.text)));
+  article.append(element("p", { class: "question" }, visible(item.message ?? item.card.text)));
   article.append(fields(item.card.fields));
   article.append(...progress(item));
   if (item.stage === "waiting") article.append(answerForm(item, article, changed, failed));
@@ -36,15 +36,16 @@ function fields(all) {
   const list = element("dl", { class: "fields" });
   const notes = [];
   for (const field of all) {
-    if (field.kind === "tool" || field.kind === "server") continue;
+    // Shown above.
+    if (["tool", "server", "policies", "expires"].includes(field.kind)) continue;
     if (field.kind === "note") {
       notes.push(element("p", { class: "note" }, visible(field.value)));
       continue;
     }
     const isChanged = ["changed", "added", "removed"].includes(field.kind);
-    const value = element("dd", { class: isChanged ? "changed" : undefined }, visible(field.value));
-    if (field.was !== undefined) value.append(element("span", { class: "was" }, element("span", { class: "visually-hidden" }, "before: "), visible(field.was)));
-    list.append(element("dt", {}, visible(field.label)), value);
+    const value = element("dd", { class: isChanged ? "changed" : undefined }, readable(field.value));
+    if (field.was !== undefined) value.append(element("span", { class: "was" }, element("span", { class: "visually-hidden" }, "before: "), readable(field.was)));
+    list.append(element("dt", {}, readable(field.label)), value);
   }
   return element("div", {}, ...notes, list);
 }

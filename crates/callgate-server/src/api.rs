@@ -80,11 +80,11 @@ impl Api {
         };
         if !caller.access.allows(endpoint.access) {
             let needed = endpoint.access.name();
-            return Err(Problem::new(
-                403,
-                "access_denied",
-                format!("this needs `{needed}` access, which the identity file gives with `access: [{needed}]`"),
-            ));
+            let detail = format!(
+                "this needs `{needed}` access: sign in with the token that the server printed, or with one whose entry in the identity file \
+                 has `access: [{needed}]`"
+            );
+            return Err(Problem::new(403, "access_denied", detail));
         }
         let request = ApiRequest { caller, parameters, query, body: Value::Null, trace_parent };
         Ok(RoutedRequest { endpoint, request })
