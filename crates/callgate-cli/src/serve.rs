@@ -7,9 +7,12 @@ use std::time::Duration;
 use tokio::io::BufReader;
 use tokio::net::TcpListener;
 
+use super::candidate_args::CandidateArgs;
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::{read_context, read_tools};
 use super::log_args::LogArgs;
+use super::metrics_args::MetricsArgs;
+use super::observability::Observability;
 use super::output::{print_diagnostics, print_note, print_warning};
 use super::proxy_http::parse_address;
 use super::reload_output;
@@ -18,11 +21,13 @@ use super::shutdown_signal::wait_for_shutdown;
 use super::state_store::OpenStateStore;
 use callgate::durations;
 use callgate::engine::Engine;
-use callgate_http::IdentityFile;
+use callgate_http::{HealthProbe, IdentityFile};
 use callgate_server::{ActivityLog, DecisionServer};
 
 /// The address without `--listen`.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8181";
+/// The name of the rules in metrics.
+const BUNDLE: &str = "server";
 /// The state store without `--state`.
 const DEFAULT_STATE: &str = "file:callgate.db";
 
@@ -75,7 +80,11 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 12_000, conflicts_with = "stdio")]
     most_connections: usize,
     #[command(flatten)]
+    candidate: CandidateArgs,
+    #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -112,8 +121,15 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     let logs = arguments.log.open(Some(&state.keys))?;
     let activity = ActivityLog::default();
     let builder = Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys);
-    let engine = activity.observe(logs.observe(builder)).build();
+    let candidate = arguments.candidate.load_for_service(Vec::new())?;
+    let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
+    let engine = activity.observe(observability.observe(builder, BUNDLE)).build();
     let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
+    let _candidate_watcher = observability.watch_candidate()?;
+    if let Some(metrics) = observability.metrics() {
+        let health = HealthProbe::new(Arc::clone(&state.store), Vec::new);
+        runtime.block_on(metrics.serve(health, |_| {}))?;
+    }
     let mut server = DecisionServer::new(engine, state.store, activity)
         .with_context(context)
         .with_report_timeout(arguments.report_timeout)
@@ -139,6 +155,7 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
             runtime.block_on(listen(server, &arguments.listen, Some(&token)))
         }
     };
+    observability.shut_down_candidate();
     // A thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
     served.map(|()| ExitStatus::Success).map_err(CommandError::Message)
