@@ -1,6 +1,7 @@
 //! I10: values that a `redact` policy covers never leave the process: neither plain nor encoded, nor as a digest that
 //! anyone can compute.
 
+mod computed;
 mod derived;
 mod follows;
 mod programs;

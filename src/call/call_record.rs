@@ -1,6 +1,6 @@
 //! Calls in a file, one JSON object a line: the call with its session and the recorded answer of its tool → [`CallRecord`].
 
-use super::{Task, ToolCall};
+use super::{FormerArguments, Task, ToolCall};
 use crate::json::{self, Value};
 
 /// The recorded answer of a tool.
@@ -128,6 +128,7 @@ impl CallRecord {
                 context,
                 options: Value::Null,
                 trace_parent: None,
+                former_arguments: FormerArguments::default(),
             },
             session,
             round: members.remove("round").filter(|round| !round.is_null()),

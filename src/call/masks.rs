@@ -1,6 +1,7 @@
 //! Redaction masks of a call: redacted string → its replacement. They redact a value wherever it occurs again.
 
 mod derived_masks;
+mod secret_parts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,9 +11,12 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::json::{self, Map, Value};
 use crate::work_limit;
+use secret_parts::SecretParts;
 
 /// A shorter string is only masked where it is a whole value: as a part of other strings it would be found everywhere.
 const MIN_SUBSTRING: usize = 4;
+/// How many letters and digits of a redacted string are redacted in texts that code or a person writes.
+const MIN_PART: usize = 4;
 /// How many levels of JSON inside JSON strings are parsed.
 const MAX_JSON_NESTING: usize = 4;
 /// Bytes of text searched per work unit, and work units per byte of the masked strings.
@@ -264,21 +268,90 @@ impl Masks {
         }
     }
 
-    /// Masks keys. If two keys get the same replacement, the second one gets a number.
-    fn mask_keys(&self, map: Map) -> Map {
-        let mut masked = Map::new();
-        for (key, item) in map {
-            let redacted = self.mask_whole(&key).unwrap_or(key);
-            let mut name = redacted.clone();
-            for number in 2.. {
-                if !masked.contains_key(&name) {
-                    break;
-                }
-                name = format!("{redacted}~{number}");
-            }
-            masked.insert(name, item);
+    /// Masks a text that code or a person made of masked strings: parts of them, too.
+    pub fn written_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.is_empty() {
+            return Cow::Borrowed(text);
         }
-        masked
+        let masked = self.mask_whole(text).map_or(Cow::Borrowed(text), Cow::Owned);
+        match SecretParts::new(&self.masks, MIN_PART) {
+            Ok(parts) => parts.replace_in(&masked).map_or(masked, Cow::Owned),
+            Err(_) => Cow::Borrowed(FULLY_REDACTED),
+        }
+    }
+
+    /// Masks a value that code or a person made of masked strings: strings, numbers and keys, and parts of them.
+    pub fn written_value(&self, value: &mut Value) {
+        self.value(value);
+        if self.is_empty() {
+            return;
+        }
+        match SecretParts::new(&self.masks, MIN_PART) {
+            Ok(parts) => mask_parts(value, &parts),
+            Err(_) => *value = FULLY_REDACTED.into(),
+        }
+    }
+
+    /// Masks keys.
+    fn mask_keys(&self, map: Map) -> Map {
+        rename_keys(map, |key| self.mask_whole(key))
+    }
+}
+
+/// Renames keys. If two keys get the same name, the second one gets a number.
+fn rename_keys(map: Map, new_name: impl Fn(&str) -> Option<String>) -> Map {
+    let mut renamed = Map::new();
+    for (key, item) in map {
+        let redacted = new_name(&key).unwrap_or(key);
+        let mut name = redacted.clone();
+        for number in 2.. {
+            if !renamed.contains_key(&name) {
+                break;
+            }
+            name = format!("{redacted}~{number}");
+        }
+        renamed.insert(name, item);
+    }
+    renamed
+}
+
+/// Masks parts of redacted strings. An array may have them one character at a time.
+fn mask_parts(value: &mut Value, parts: &SecretParts) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => {
+            if parts.occur_in(&number.to_string()) {
+                *value = FULLY_REDACTED.into();
+            }
+        }
+        Value::String(text) => {
+            if let Some(masked) = parts.replace_in(text) {
+                *text = masked;
+            }
+        }
+        Value::Array(items) => {
+            let joined: String = items.iter().filter_map(scalar_text).collect();
+            let is_split =
+                items.iter().all(|item| scalar_text(item).is_some_and(|text| text.len() < MIN_PART));
+            if is_split && parts.occur_in(&joined) {
+                items.iter_mut().for_each(|item| *item = FULLY_REDACTED.into());
+            }
+            items.iter_mut().for_each(|item| mask_parts(item, parts));
+        }
+        Value::Object(map) => {
+            map.values_mut().for_each(|item| mask_parts(item, parts));
+            if map.keys().any(|key| parts.occur_in(key)) {
+                *map = rename_keys(std::mem::take(map), |key| parts.replace_in(key));
+            }
+        }
+    }
+}
+
+fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

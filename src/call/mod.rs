@@ -5,6 +5,7 @@ mod approval;
 mod context_reads;
 mod masks;
 mod effect;
+mod former_arguments;
 mod outcome;
 mod call_record;
 mod let_memo;
@@ -23,6 +24,7 @@ pub use call_document::{
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
 pub use effect::Effect;
+pub use former_arguments::FormerArguments;
 pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
@@ -59,6 +61,10 @@ pub struct ToolCall {
     /// The span that the call belongs to, as in the header `traceparent` (W3C Trace Context). For observers: policies do not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
+    /// The arguments that it had before something changed them.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub former_arguments: FormerArguments,
 }
 
 impl ToolCall {
@@ -77,13 +83,19 @@ impl ToolCall {
             context: Value::Null,
             options: Value::Null,
             trace_parent: None,
+            former_arguments: FormerArguments::default(),
         }
     }
 
-    /// The same call with other arguments.
+    /// The same call with other arguments. What they contain of redacted values of the present ones is redacted, too.
     #[must_use]
     pub fn with_input(&self, input: Value) -> Self {
+        let former_arguments = match input == self.input {
+            true => self.former_arguments.clone(),
+            false => self.former_arguments.followed_by(&self.input),
+        };
         Self {
+            former_arguments,
             id: self.id.clone(),
             tool: self.tool.clone(),
             input,

@@ -132,7 +132,7 @@ impl<'h> HookRunner<'h> {
                 Some(BeforeAction::Continue) => continue,
                 Some(BeforeAction::Edit(input)) => {
                     hooked.requested.get_or_insert_with(|| hooked.call.clone());
-                    hooked.call.input = input;
+                    hooked.call = hooked.call.with_input(input);
                     continue;
                 }
                 Some(BeforeAction::Annotate(members)) => {

@@ -8,7 +8,7 @@ use super::step::PolicyStep;
 use crate::call::{Masks, Outcome, Phase, Root, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::json::Value;
-use crate::kernel::{Layers, SkipReason};
+use crate::kernel::{Layers, SkipReason, reads_yaml, redact_result};
 use crate::middleware::{PolicyKind, Redact};
 
 impl Explanation {
@@ -75,9 +75,11 @@ impl Explanation {
         if redacts.is_empty() {
             return;
         }
+        let is_yaml = reads_yaml(layers, &self.call.tool);
         let value = |root: Root, value: &mut Value| {
+            let is_yaml = is_yaml && root == Root::Output;
             for redact in redacts.iter().filter(|redact| explanation_redaction::applies_to(redact, root)) {
-                if redact.redactor.redact_value(value).is_err() {
+                if redact_result(&redact.redactor, value, is_yaml).is_none() {
                     *value = Value::from(explanation_redaction::WITHHELD);
                 }
             }

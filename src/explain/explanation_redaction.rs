@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use crate::call::{CallView, LetMemo, Masks, NodeRef, ResultView, Root};
 use crate::json::{self, Value};
-use crate::kernel::Layers;
+use crate::kernel::{ArgumentRedaction, Layers, reads_yaml, redact_result};
 use crate::matcher::{ExaminedCondition, ExaminedForm, Truth, ValueSource};
 use crate::middleware::{PolicyKind, Redact};
 use crate::policy::{Mode, Policy};
@@ -22,6 +22,8 @@ pub(super) struct ExplanationRedactor<'v> {
     redactions: Vec<&'v Redact>,
     /// The changes that they make to the arguments, and the redacted parts of the session's facts.
     masks: Masks,
+    /// Whether the tool's results are declared as YAML.
+    is_yaml: bool,
     view: CallView<'v>,
     input: OnceCell<Value>,
     output: OnceCell<Value>,
@@ -38,20 +40,25 @@ impl<'v> ExplanationRedactor<'v> {
         let policies = layers.iter().flat_map(|policies| policies.policies());
         let matching = policies.filter(|policy| policy.matcher.matches_tool(server, &view.call.tool));
         let redactions: Vec<_> = matching.filter_map(|policy| applicable_redaction(policy, &view)).collect();
-        let mut masks = view.session.masks().clone();
-        if redactions.iter().any(|redact| redact.input) {
-            let mut redacted = view.input.clone();
-            for redact in redactions.iter().filter(|redact| redact.input) {
-                // A value that can't be searched is withheld as a whole.
-                let _ = redact.redactor.redact_value(&mut redacted);
-            }
-            masks.add_changes(view.input, &redacted);
+        let (session, others) = (view.session.redacted(), view.session.masks());
+        let hide = |value: &mut Value| {
+            let mut of_input = redactions.iter().filter(|redact| redact.input);
+            of_input.all(|redact| redact.redactor.redact_value(value).is_ok())
+        };
+        let mut masks = others.clone();
+        let mut input = OnceCell::new();
+        if redactions.iter().any(|redact| redact.input) || !others.is_empty() {
+            let redaction = ArgumentRedaction { layers, view, session: &session, others, redact: &hide };
+            let (shown, changes) = redaction.run();
+            masks.merge(&changes);
+            input = OnceCell::from(shown);
         }
         Self {
             redactions,
             masks,
+            is_yaml: reads_yaml(layers, &view.call.tool),
             view,
-            input: OnceCell::new(),
+            input,
             output: OnceCell::new(),
             result: OnceCell::new(),
             context: OnceCell::new(),
@@ -124,9 +131,10 @@ impl<'v> ExplanationRedactor<'v> {
             ResultView::Absent | ResultView::Unreadable(_) => None,
         };
         let (output, result) = (hidden(Root::Output, self.view.output), hidden(Root::Result, result));
-        let (input, session) = (self.document(Root::Input, self.view.input), self.view.session.redacted());
+        let input = self.input.get_or_init(|| self.document(Root::Input, self.view.input));
+        let session = self.view.session.redacted();
         let view = CallView {
-            input: &input,
+            input,
             session: &session,
             output: output.as_ref(),
             result: result.as_ref().map_or(ResultView::Absent, ResultView::Value),
@@ -139,7 +147,9 @@ impl<'v> ExplanationRedactor<'v> {
     /// Redacts a whole document in place of a member.
     pub(super) fn document(&self, root: Root, document: &Value) -> Value {
         let mut hidden = document.clone();
-        match self.redactions_of(root).all(|redact| redact.redactor.redact_value(&mut hidden).is_ok()) {
+        let is_yaml = root == Root::Output && self.is_yaml;
+        let mut redactions = self.redactions_of(root);
+        match redactions.all(|redact| redact_result(&redact.redactor, &mut hidden, is_yaml).is_some()) {
             true => {
                 self.masks.value(&mut hidden);
                 hidden

@@ -34,12 +34,12 @@ impl OutcomeBuilder<'_> {
         let others = required.iter().filter_map(|requirement| requirement.asker.permit.policy.clone());
         // If only `defaults.unmatched` requires an approval, the request is the reason.
         let message = match (approvals.as_slice(), question) {
-            (_, Some(own)) => self.hidden(&redacted.text(&own.text), view),
+            (_, Some(own)) => self.hidden(&own.text, redacted, view),
             ([], None) if required.is_empty() || !unmatched.is_empty() => reason.to_owned(),
             ([], None) => String::new(),
             _ => redacted.text(&approval_question(&self.subject, approvals, redacted.view(view))),
         };
-        let texts = required.iter().map(|requirement| self.hidden(&redacted.text(&requirement.text), view));
+        let texts = required.iter().map(|requirement| self.hidden(&requirement.text, redacted, view));
         let message: Vec<String> =
             std::iter::once(message).chain(texts).filter(|text| !text.is_empty()).collect();
         ApprovalRequest {

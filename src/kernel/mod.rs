@@ -6,6 +6,7 @@
 
 mod approval_request;
 mod approval_requirements;
+mod argument_forms;
 mod argument_suggestions;
 mod attempted_facts;
 mod decision;
@@ -27,6 +28,7 @@ mod wrapper_selection;
 
 pub use crate::call::Effect;
 pub(crate) use approval_requirements::HeldResources;
+pub(crate) use argument_forms::ArgumentRedaction;
 pub use decision::Decision;
 pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
@@ -40,6 +42,7 @@ pub(crate) use limit_requests::{
 };
 pub use policy_reference::Layers;
 pub(crate) use policy_reference::{PolicyHandle, PolicyRef};
+pub(crate) use redacted_call::{reads_yaml, redact_result};
 pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
 pub(crate) use trace::Trace;
@@ -332,16 +335,18 @@ impl<'k> Kernel<'k> {
             error: outcome.error.as_deref(),
             ..subject.view(session)
         };
-        let redactions = subject.redactions(&view);
+        let redactions = subject.redactions(&view).into_iter().filter(|redaction| redaction.output);
+        let redactions: Vec<_> =
+            redactions.map(|redaction| (redaction.argument_changes(self.layers, view), redaction)).collect();
         let mut masks = Masks::new();
-        for redaction in redactions.into_iter().filter(|redaction| redaction.output) {
+        for (of_input, redaction) in redactions {
             let ending = RedactedParts {
                 output: outcome.output.as_mut(),
                 error: outcome.error.as_mut(),
                 message: &mut outcome.reason.message,
                 masks: &mut masks,
             };
-            if !redaction.ending(&call.input, ending) {
+            if !redaction.ending(&of_input, ending) {
                 outcome.output = Some(redacted_call::WITHHELD.into());
             }
         }

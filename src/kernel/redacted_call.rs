@@ -3,7 +3,7 @@
 //!
 //! The rule: what a `redact` policy of the call changes in its arguments, or one of an earlier call in a fact
 //! of the session, is shown only in its redacted form. Texts are searched for it, too, so that neither a
-//! message nor an error repeats it. A policy that covers arguments and results redacts in the result what it
+//! message nor an error repeats it; so is what policies, scripts and hooks make of it (`argument_forms`). A policy that covers arguments and results redacts in the result what it
 //! changes in the arguments. Conditions, and the tool, read the real values.
 
 use std::borrow::Cow;
@@ -11,40 +11,46 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use super::CallScope;
+use super::argument_forms::ArgumentRedaction;
+pub(super) use super::argument_forms::WITHHELD;
+use super::policy_reference::Layers;
 use crate::call::{CallView, Masks, Phase, SessionState};
 use crate::json::Value;
 use crate::middleware::{PolicyKind, Redact};
 use crate::policy::{Mode, Policy};
 use crate::redaction::Redactor;
-use crate::seal::Keys;
+use crate::tool_result::{self, ResultFormat, YamlText};
 
-/// Stands for a value that could not be redacted and so is not shown.
-pub(super) const WITHHELD: &str = "[withheld]";
+/// Stands for a text that is not what it is declared to be.
+const FULLY_REDACTED: &str = "[redacted]";
 
 /// A `redact` policy that applies to a call.
 pub(super) struct Redaction<'a> {
     pub(super) input: bool,
     pub(super) output: bool,
     redactor: Cow<'a, Redactor>,
+    /// Whether the tool's results are declared as YAML.
+    is_yaml: bool,
 }
 
 impl<'a> Redaction<'a> {
     /// The redaction of an enforced `redact` policy that applies to this call.
-    fn of(policy: &'a Policy, view: &CallView<'_>, keys: &Keys) -> Option<Self> {
+    fn of(policy: &'a Policy, view: &CallView<'_>, subject: &CallScope<'_>) -> Option<Self> {
         match &policy.kind {
             PolicyKind::Redact(redact)
                 if policy.mode == Mode::Enforce
                     && policy.kind.application(&policy.matcher.eval(view), Phase::Settle).takes_part() =>
             {
-                Some(Self::new(redact, keys))
+                Some(Self::new(redact, subject))
             }
             _ => None,
         }
     }
 
-    pub(super) fn new(redact: &'a Redact, keys: &Keys) -> Self {
+    pub(super) fn new(redact: &'a Redact, subject: &CallScope<'_>) -> Self {
         let Redact { input, output, .. } = *redact;
-        Self { input, output, redactor: redact.redactor(keys) }
+        let is_yaml = reads_yaml(subject.layers, &subject.call.tool);
+        Self { input, output, redactor: redact.redactor(subject.keys), is_yaml }
     }
 
     pub(super) fn text(&self, text: &str) -> String {
@@ -56,31 +62,38 @@ impl<'a> Redaction<'a> {
         self.redactor.redact_value(value).is_ok()
     }
 
-    /// The changes that it makes in a value. A value that can't be searched is not shown, and has none.
-    pub(super) fn changes(&self, value: &Value) -> Masks {
-        let (mut masks, mut redacted) = (Masks::new(), value.clone());
-        if self.value(&mut redacted) {
-            masks.add_changes(value, &redacted);
-        }
-        masks
+    /// Redacts an output, also inside YAML. Returns the changes, or `None` if it could not be searched.
+    pub(super) fn result(&self, output: &mut Value) -> Option<Masks> {
+        redact_result(&self.redactor, output, self.is_yaml)
     }
 
-    /// Redacts the result, error and message of a call with these arguments. Returns whether the result could
-    /// be searched.
-    pub(super) fn ending(&self, input: &Value, ending: RedactedParts<'_>) -> bool {
-        let of_input = if self.input { self.changes(input) } else { Masks::new() };
+    /// The changes that it makes in a result. One that can't be searched is not shown, and has none.
+    pub(super) fn result_changes(&self, result: &Value) -> Masks {
+        self.result(&mut result.clone()).unwrap_or_default()
+    }
+
+    /// The changes that it makes in all forms of the arguments of a call.
+    pub(super) fn argument_changes(&self, layers: &Layers, view: CallView<'_>) -> Masks {
+        if !self.input {
+            return Masks::new();
+        }
+        let redact = |value: &mut Value| self.value(value);
+        let (session, others) = (view.session, &Masks::new());
+        ArgumentRedaction { layers, view, session, others, redact: &redact }.run().1
+    }
+
+    /// Redacts the result, error and message of a call in whose arguments it makes these changes. Returns whether the result could be
+    /// searched.
+    pub(super) fn ending(&self, of_input: &Masks, ending: RedactedParts<'_>) -> bool {
         let RedactedParts { output, error, message, masks } = ending;
-        masks.merge(&of_input);
+        masks.merge(of_input);
         let searched = output.is_none_or(|output| {
-            let before = output.clone();
-            let searched = self.value(output);
-            if searched {
-                masks.add_changes(&before, output);
-            }
+            let changes = self.result(output);
+            masks.merge(changes.as_ref().unwrap_or(&Masks::new()));
             // Only what is redacted in the arguments: the same value elsewhere in the result may be another
             // thing.
             of_input.value(output);
-            searched
+            changes.is_some()
         });
         let text = |text: &str| masks.text(&self.text(text)).into_owned();
         *message = text(message);
@@ -89,6 +102,36 @@ impl<'a> Redaction<'a> {
         }
         searched
     }
+}
+
+/// Whether the bundle declares the results of a tool as YAML, or as two formats.
+pub(crate) fn reads_yaml(layers: &Layers, tool: &str) -> bool {
+    let format = layers.first().map(|bundle| bundle.results().format_of(tool));
+    format.is_some_and(|format| format.is_ok_and(|format| format == ResultFormat::Yaml) || format.is_err())
+}
+
+/// Redacts an output. YAML in which something is redacted becomes JSON, which is YAML, too; a text that is declared to be YAML and is not
+/// is redacted as a whole. Returns the changes, or `None` if it could not be searched.
+pub(crate) fn redact_result(redactor: &Redactor, output: &mut Value, is_yaml: bool) -> Option<Masks> {
+    let mut masks = Masks::new();
+    let mut is_searched = true;
+    if is_yaml {
+        tool_result::rewrite_texts(output, &mut |text| match YamlText::parse(text) {
+            YamlText::Data(data) => {
+                let mut redacted = data.clone();
+                let is_changed = redactor.redact_value(&mut redacted);
+                masks.add_changes(&data, &redacted);
+                is_searched &= is_changed.is_ok();
+                is_changed.unwrap_or(false).then(|| redacted.to_string())
+            }
+            YamlText::Scalar => None,
+            YamlText::Unreadable => Some(FULLY_REDACTED.to_owned()),
+        });
+    }
+    let before = output.clone();
+    is_searched &= redactor.redact_value(output).is_ok();
+    masks.add_changes(&before, output);
+    is_searched.then_some(masks)
 }
 
 /// The parts of an outcome that are redacted.
@@ -107,7 +150,7 @@ impl<'a> CallScope<'a> {
         'a: 'r,
     {
         let policies = self.policies(|chain| &chain.settle);
-        policies.filter_map(|by| Redaction::of(by.policy, view, self.keys)).collect()
+        policies.filter_map(|by| Redaction::of(by.policy, view, self)).collect()
     }
 }
 
@@ -127,22 +170,18 @@ impl<'a> RedactedCall<'a> {
     {
         let mut redactions = subject.redactions(&view);
         redactions.retain(|redaction| redaction.input);
-        let mut redacted = RedactedCall {
-            input: Cow::Borrowed(view.input),
-            session: view.session.redacted(),
-            redactions,
-            masks: Masks::new(),
-        };
-        if !redacted.redactions.is_empty() {
-            let input = redacted.value(view.input.clone());
-            redacted.masks.add_changes(view.input, &input);
-            redacted.input = Cow::Owned(input);
+        let session = view.session.redacted();
+        let mut masks = Masks::new();
+        let mut input = Cow::Borrowed(view.input);
+        if !redactions.is_empty() || !view.session.masks().is_empty() {
+            let redact = |value: &mut Value| redactions.iter().all(|redaction| redaction.value(value));
+            let (layers, others) = (subject.layers, view.session.masks());
+            let redaction = ArgumentRedaction { layers, view, session: &session, others, redact: &redact };
+            let (shown, changes) = redaction.run();
+            (input, masks) = (Cow::Owned(shown), changes);
+            masks.merge(others);
         }
-        redacted.masks.merge(view.session.masks());
-        if !redacted.masks.is_empty() {
-            redacted.masks.value(redacted.input.to_mut());
-        }
-        redacted
+        RedactedCall { input, session, redactions, masks }
     }
 
     /// A value of the arguments, redacted.
@@ -166,6 +205,11 @@ impl<'a> RedactedCall<'a> {
     pub(super) fn text(&self, text: &str) -> String {
         let redacted = self.redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
         self.masks.text(&redacted).into_owned()
+    }
+
+    /// A text that a script or a hook made of the call, redacted: it may have parts of any value.
+    pub(super) fn written_text(&self, text: &str) -> String {
+        self.masks.written_text(&self.text(text)).into_owned()
     }
 
     /// The masked values of the call.

@@ -246,16 +246,18 @@ impl<'a> OutcomeBuilder<'a> {
         let (input, (code, message, error), approval, audit, printed) = {
             let view = self.view(&decision.input, session);
             let redacted = RedactedCall::new(&self.subject, view);
-            let message = self.masks.text(&redacted.text(&self.reason.message)).into_owned();
+            let text = |text: &String| match self.thrown {
+                true => self.hidden(text, &redacted, view),
+                false => self.masks.text(&redacted.text(text)).into_owned(),
+            };
             // A request of a script or a hook may contain anything.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
-            let message = if is_own { self.hidden(&message, view) } else { message };
-            let code = match self.thrown {
-                true => self.masks.text(&redacted.text(&self.reason.code)).into_owned(),
-                false => self.reason.code.clone(),
+            let message = match is_own {
+                true => self.hidden(&self.reason.message, &redacted, view),
+                false => text(&self.reason.message),
             };
-            let error = self.error.as_ref();
-            let error = error.map(|error| self.masks.text(&redacted.text(error)).into_owned());
+            let code = if self.thrown { text(&self.reason.code) } else { self.reason.code.clone() };
+            let error = self.error.as_ref().map(text);
             let approval = (self.kind == OutcomeKind::Suspended)
                 .then(|| self.approval_request(kernel, decision, &message, &redacted, view));
             let mut audit = match self.records.entries.is_empty() {
@@ -264,7 +266,7 @@ impl<'a> OutcomeBuilder<'a> {
             };
             let printed = self.records.printed.iter();
             let printed: Vec<_> =
-                printed.map(|(by, line)| (*by, self.hidden(&redacted.text(line), view))).collect();
+                printed.map(|(by, line)| (*by, self.hidden(line, &redacted, view))).collect();
             for by in &self.policies {
                 if let PolicyKind::Audit(policy) = &by.policy.kind {
                     audit.extend(self.audit_entry(*by, policy, &redacted, view));
@@ -299,11 +301,12 @@ impl<'a> OutcomeBuilder<'a> {
         }
     }
 
-    /// A text with all redactions of this call.
-    pub(super) fn hidden(&self, text: &str, view: CallView<'_>) -> String {
+    /// A text that a script or a hook wrote, with all redactions of this call.
+    pub(super) fn hidden(&self, text: &str, redacted: &RedactedCall<'_>, view: CallView<'_>) -> String {
         let redactions = self.subject.redactions(&view);
-        let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
-        self.masks.text(&redacted).into_owned()
+        let text = redacted.written_text(text);
+        let text = redactions.iter().fold(text, |text, redaction| redaction.text(&text));
+        self.masks.written_text(&text).into_owned()
     }
 }
 

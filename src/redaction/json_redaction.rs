@@ -124,7 +124,9 @@ impl Nesting {
 /// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
 /// plain text, because parsing would lose a value.
 fn parse_embedded_json(text: &str, nesting: Nesting) -> Option<Value> {
-    if nesting.embedded >= MAX_EMBEDDED_JSON || !text.trim_start().starts_with(['{', '[']) {
+    // Some programs write a byte order mark first.
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if nesting.embedded >= MAX_EMBEDDED_JSON || !text.starts_with(['{', '[']) {
         return None;
     }
     let value = json::parse(text).ok()?;

@@ -6,9 +6,11 @@
 mod formats;
 mod mcp_result;
 mod replacement;
+mod texts;
 
 pub use formats::ResultFormats;
 pub use replacement::replace;
+pub use texts::{YamlText, rewrite_texts};
 
 use mcp_result::McpContent;
 

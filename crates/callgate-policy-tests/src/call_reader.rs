@@ -70,14 +70,12 @@ pub(super) fn read(
     }
     let answers = laid.answers_node().and_then(|node| read_answers(node, reader));
     let expect = expect.map(|node| Expectation::read(node, reader));
+    let id = laid.text("id").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{number}"));
+    let input = laid.merged("input").unwrap_or_else(|| Value::Object(Map::new()));
     let call = ToolCall {
-        id: laid.text("id").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{number}")),
-        tool: laid.text("tool")?,
-        input: laid.merged("input").unwrap_or_else(|| Value::Object(Map::new())),
         server: laid.text("server"),
         context: if context.is_empty() { Value::Null } else { Value::Object(context) },
-        options: Value::Null,
-        trace_parent: None,
+        ..ToolCall::new(id, laid.text("tool")?, input)
     };
     let task = laid.get("task").and_then(|node| reader.read_task(node));
     Some(CallStep { call, task, answers, expect })

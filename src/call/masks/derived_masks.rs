@@ -1,8 +1,9 @@
 //! Masks of parts of redacted strings: what an expression computes from a redacted value, such as its first characters.
 //!
 //! A value depends on what is redacted if the same expression gives another value for the redacted call. If it is a part of a redacted string
-//! then, or contains one, letter case aside, it is redacted, too.
+//! then, or has one in any form, it is redacted, too; so is each number, if a number is redacted.
 
+use super::secret_parts::SecretParts;
 use super::{FULLY_REDACTED, Masks};
 use crate::json::Value;
 use crate::work_limit;
@@ -10,21 +11,30 @@ use crate::work_limit;
 /// Shorter strings and numbers are not masked: they occur everywhere.
 const MIN_STRING: usize = 2;
 const MIN_NUMBER: usize = 3;
+/// How many letters and digits of a redacted string make a value a part of it.
+const MIN_PART: usize = 3;
 /// Bytes compared per work unit.
 const COMPARED_PER_UNIT: u64 = 16;
 
 impl Masks {
     /// The masks of what was computed from the masked strings: `real` from the call, `shown` in the same way from the redacted call.
     pub fn derived(&self, real: &Value, shown: Option<&Value>) -> Self {
-        let redacted: Vec<String> = self.masks.keys().map(|raw| raw.to_lowercase()).collect();
         let mut derived = Self::new();
-        if !redacted.is_empty() {
+        if !self.masks.is_empty() {
+            let strings = self.masks.keys().map(|raw| raw.to_lowercase()).collect();
+            let redacted = RedactedStrings { strings, parts: SecretParts::new(&self.masks, MIN_PART).ok() };
             self.collect_derived(real, shown, &redacted, &mut derived);
         }
         derived
     }
 
-    fn collect_derived(&self, real: &Value, shown: Option<&Value>, redacted: &[String], derived: &mut Self) {
+    fn collect_derived(
+        &self,
+        real: &Value,
+        shown: Option<&Value>,
+        redacted: &RedactedStrings,
+        derived: &mut Self,
+    ) {
         match (real, shown) {
             (real, Some(shown)) if real == shown => {}
             (Value::Array(items), Some(Value::Array(shown))) if items.len() == shown.len() => {
@@ -52,11 +62,24 @@ impl Masks {
         }
     }
 
-    /// Adds a string that is a part of a redacted one, or contains one. It is added without a search if there is too much to search.
-    fn add_derived(&self, text: &str, min: usize, redacted: &[String], derived: &mut Self) {
-        if text.chars().count() < min || self.masks.contains_key(text) {
-            return;
+    /// Adds a string that is a part of a redacted one, or contains one.
+    fn add_derived(&self, text: &str, min: usize, redacted: &RedactedStrings, derived: &mut Self) {
+        if text.chars().count() >= min && !self.masks.contains_key(text) && redacted.are_in(text) {
+            derived.add(text, FULLY_REDACTED.to_owned());
         }
+    }
+}
+
+/// The redacted strings in lower case, and their parts; `None` if there are too many to search for.
+struct RedactedStrings {
+    strings: Vec<String>,
+    parts: Option<SecretParts>,
+}
+
+impl RedactedStrings {
+    /// Whether a text is a part of one of them, or has such a part. So is every text if there is too much to search.
+    fn are_in(&self, text: &str) -> bool {
+        let Some(parts) = &self.parts else { return true };
         let lower = text.to_lowercase();
         let is_related = |raw: &String| {
             let is_exceeded = work_limit::spend_for(raw.len() + lower.len(), COMPARED_PER_UNIT).is_err();
@@ -64,9 +87,7 @@ impl Masks {
                 || raw.contains(&lower)
                 || raw.chars().count() >= MIN_STRING && lower.contains(raw.as_str())
         };
-        if redacted.iter().any(is_related) {
-            derived.add(text, FULLY_REDACTED.to_owned());
-        }
+        parts.occur_in(text) || self.strings.iter().any(is_related)
     }
 }
 
@@ -87,6 +108,10 @@ mod tests {
         let expected = json!({"first": hidden, "upper": hidden, "number": hidden, "parts": [hidden, hidden], "long": hidden});
         for (key, expected) in expected.as_object().unwrap() {
             assert_eq!(value.get(key.as_str()), Some(expected), "{key}");
+        }
+        for form in ["id 9", "1-1-7-4", "id 4711a"] {
+            let is_masked = !masks.derived(&json!(form), Some(&json!("id"))).is_empty();
+            assert_eq!(is_masked, form != "id 9", "{form}");
         }
         // What does not depend on a redacted value, or has nothing of it, stays.
         assert!(masks.derived(&json!("471"), Some(&json!("471"))).is_empty());

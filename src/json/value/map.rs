@@ -58,6 +58,11 @@ impl Map {
         self.0.get_index(index)
     }
 
+    /// The position of a key.
+    pub fn position<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<usize> {
+        self.0.get_index_of(key)
+    }
+
     /// Whether the object has this key.
     pub fn contains_key<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> bool {
         self.0.contains_key(key)

@@ -169,25 +169,26 @@ impl OutcomeBuilder<'_> {
         let view = self.view(input, session);
         let truth = by.policy.matcher.eval(&view);
         let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
-        let redaction = Redaction::new(redact, self.subject.keys);
+        let redaction = Redaction::new(redact, &self.subject);
         let evaluation = Evaluation::new(&truth, applies.then_some(Verdict::Rewrite));
         // A listener sees the change, which is made on a copy.
         let reports = self.recorder.has_listener() && applies && redact.output;
         let mut after = self.output.clone().filter(|_| reports);
-        let is_changed = after.as_mut().is_some_and(|after| redaction.value(after));
+        let is_changed = after.as_mut().is_some_and(|after| redaction.result(after).is_some());
         let change = self.output.as_ref().zip(after.as_ref()).filter(|_| is_changed);
         let change = change.map(|(before, after)| Change { before, after });
         self.recorder.record(by, &view, Evaluation { change, ..evaluation });
         if !applies || by.policy.mode == Mode::Shadow || !redact.output {
             return;
         }
+        let of_input = redaction.argument_changes(self.subject.layers, view);
         let ending = RedactedParts {
             output: self.output.as_mut(),
             error: self.error.as_mut(),
             message: &mut self.reason.message,
             masks: &mut self.masks,
         };
-        let is_searched = redaction.ending(input, ending);
+        let is_searched = redaction.ending(&of_input, ending);
         self.result = None;
         if !is_searched {
             self.withhold(by.policy, "the result is nested too deeply to be searched");
@@ -235,7 +236,7 @@ impl OutcomeBuilder<'_> {
         let view = self.view(input, session);
         let mut masks = Masks::new();
         for redaction in self.subject.redactions(&view).iter().filter(|redaction| redaction.output) {
-            self.records.results.iter().for_each(|result| masks.merge(&redaction.changes(result)));
+            self.records.results.iter().for_each(|result| masks.merge(&redaction.result_changes(result)));
         }
         self.masks = masks;
         self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
@@ -291,7 +292,8 @@ impl OutcomeBuilder<'_> {
         let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
             let hidden = redactions.iter().all(|redaction| redaction.value(&mut value));
-            self.masks.value(&mut value);
+            self.masks.written_value(&mut value);
+            redacted.masks().written_value(&mut value);
             let fields = match redacted.value(value) {
                 Value::Object(fields) if hidden => fields,
                 _ => Map::from_iter([(WITHHELD.to_owned(), Value::Null)]),
