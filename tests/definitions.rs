@@ -61,6 +61,33 @@ fn another_file_replaces_a_default_whole() {
 }
 
 #[test]
+fn functions_of_several_files_use_each_other() {
+    let fee = "functions: \"fn fee(x) { x * rate() }\"\npolicies:\n  - { id: large, match: { tool: pay, where: fee(input.amount) > 5 }, deny: { code: large } }\n";
+    let rate = "functions: \"// half\\nfn rate() { 0.5 }\"\n";
+    for files in [[("a.yaml", fee), ("b.yaml", rate)], [("a.yaml", rate), ("b.yaml", fee)]] {
+        assert_eq!(code(policy::build_texts(files), "pay", json!({"amount": 12})), "large");
+        assert_eq!(code(policy::build_texts(files), "pay", json!({"amount": 8})), "unmatched");
+    }
+}
+
+#[test]
+fn errors_in_functions_are_reported_where_they_stand() {
+    let fine = "functions: \"fn fee(x) { x * 2 }\"\npolicies: []\n";
+    for (broken, code) in [
+        ("functions: |\n  fn half(x) { x /\n", "CG305"),
+        ("functions: |\n  fn half(x) { y }\n", "CG310"),
+        ("functions: |\n  fn half(x) { fee(x, 2) }\n", "CG305"),
+        ("functions: |\n  fn half(x) { x }\n  fn fee(x) { x }\n", "CG405"),
+    ] {
+        let built = policy::build_texts([("a.yaml", fine), ("b.yaml", broken)]);
+        let problem = built.diagnostics.iter().next().unwrap();
+        let location = built.sources.locate(problem.span.unwrap()).unwrap();
+        assert_eq!((problem.code.id, location.file.as_str()), (code, "b.yaml"), "{}", problem.message);
+        assert!(location.line >= 2, "{location:?}");
+    }
+}
+
+#[test]
 fn two_definitions_of_a_name_are_an_error() {
     for (a, b) in [
         ("data: { x: 1 }\n", "data: { x: 2 }\n"),
@@ -68,7 +95,8 @@ fn two_definitions_of_a_name_are_an_error() {
         ("defaults: { data: { x: 1 } }\n", "defaults: { data: { x: 2 } }\npolicies: []\n"),
         ("groups: { x: [a] }\n", "groups: { x: [b] }\n"),
         ("let: { x: input.a }\n", "let: { x: input.b }\n"),
-        ("functions: \"fn a() { 1 }\"\n", "functions: \"fn b() { 1 }\"\n"),
+        ("functions: \"fn a() { 1 }\"\n", "functions: \"fn a() { 1 }\"\n"),
+        ("functions: \"fn a() { 1 }\"\n", "functions: \"fn b() { 1 } fn a(x) { x }\"\n"),
     ] {
         let built = policy::build_texts([("a.yaml", format!("{a}policies: []\n")), ("b.yaml", b.to_owned())]);
         let found = messages(&built);

@@ -24,6 +24,8 @@ pub enum OperandSet {
         source: ValueSource,
         /// The result for a path to several values that finds none.
         when_empty: WhenEmpty,
+        /// The values by hash, if they are a constant of the bundle.
+        constant: Option<Box<ValueIndex>>,
     },
 }
 
@@ -51,14 +53,21 @@ impl OperandSet {
             Polarity::Permitting => WhenEmpty::Absent,
             Polarity::Restricting | Polarity::Forming => WhenEmpty::Empty,
         };
-        Some(Self::Source { source, when_empty })
+        let constant = source.constant().and_then(index_constant).map(Box::new);
+        Some(Self::Source { source, when_empty, constant })
     }
 
     /// Whether a value equals one of the set. A condition on elements reads the set once for all of them.
     pub fn has_equal(&self, node: NodeRef<'_>, operator: &str, view: &CallView<'_>) -> Truth {
         let (source, when_empty) = match self {
             Self::Literals(values) => return comparison::is_member(node, values, operator),
-            Self::Source { source, when_empty } => (source, *when_empty),
+            Self::Source { constant: Some(index), source, when_empty } => {
+                match index.contains(node, operator) {
+                    Some(found) => return found,
+                    None => (source, *when_empty),
+                }
+            }
+            Self::Source { source, when_empty, constant: None } => (source, *when_empty),
         };
         if let Some(memo) = source.element_memo(view) {
             let index = memo.get_or_compute(std::ptr::from_ref(self).addr(), || {
@@ -112,6 +121,12 @@ pub fn with_set<T>(
         }
         Ok(several) => Ok(use_values(several)),
     })
+}
+
+/// The elements of a constant by hash. Returns `None` if it is not a list.
+fn index_constant(constant: &Value) -> Option<ValueIndex> {
+    let nodes: Vec<NodeRef<'_>> = constant.as_array()?.iter().map(NodeRef::Json).collect();
+    ValueIndex::new(&nodes)
 }
 
 fn index_values(values: &[NodeRef<'_>]) -> Result<Option<ValueIndex>, Truth> {

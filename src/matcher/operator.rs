@@ -146,7 +146,7 @@ impl Operator {
             Self::ContainsAny(OperandSet::Literals(values)) => Truth::any(values.iter().map(|value| {
                 comparison::contains(node, ResolvedOperand { value: NodeRef::Json(value), is_literal: true })
             })),
-            Self::ContainsAny(OperandSet::Source { source, when_empty }) => {
+            Self::ContainsAny(OperandSet::Source { source, when_empty, .. }) => {
                 let found = with_set(source, *when_empty, view, |values| {
                     spend_for(values.len().saturating_mul(1 + node_cost(node)), 1)?;
                     Ok(Truth::any(values.iter().map(|value| {

@@ -157,6 +157,14 @@ impl ValueSource {
         elements.memo_for(distances.min())
     }
 
+    /// The constant of the bundle that it is, whatever the call.
+    pub fn constant(&self) -> Option<&Value> {
+        match self {
+            Self::Path(_) => None,
+            Self::Expression(expression) => expression.expression.constant(),
+        }
+    }
+
     /// Whether its values come from the arguments, which the agent controls.
     pub fn reads_arguments(&self) -> bool {
         match self {

@@ -187,9 +187,14 @@ impl<'a> PolicyReader<'a> {
         message: String,
         help: Option<String>,
     ) {
-        let mut diagnostic = Diagnostic::new(code, source::span_in(self.sources, node, range), message);
+        let mut diagnostic = Diagnostic::new(code, self.span_in(node, range), message);
         diagnostic.help = help;
         self.report(diagnostic);
+    }
+
+    /// The span of a range of a string.
+    pub fn span_in(&self, node: &YamlNode, range: Range<usize>) -> Span {
+        source::span_in(self.sources, node, range)
     }
 
     /// Reads a JSONPath over the call document.

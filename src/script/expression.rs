@@ -131,6 +131,14 @@ impl Expression {
         }
     }
 
+    /// The constant of the bundle, or the part of one, that the expression consists of. Returns `None` for any other expression.
+    pub fn constant(&self) -> Option<&Value> {
+        match &self.program.main.code.code {
+            Code::Data(data, keys) => data.value(keys),
+            _ => None,
+        }
+    }
+
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         self.dependencies.roots.clone()

@@ -3,13 +3,30 @@
 use super::ScriptCompileError;
 use super::compiler::compile;
 use super::names::Names;
-use super::parser::{Language, parse};
+use super::parser::{Language, byte_offset, function_definitions, parse};
 use super::program::SharedFunctions;
 
 /// The maximum length of all functions, in bytes.
 const MAX_FUNCTIONS_TEXT: usize = 64 << 10;
 
 impl SharedFunctions {
+    /// The names of the functions that a text defines, each with its offset.
+    ///
+    /// # Errors
+    /// Invalid syntax.
+    pub fn parse_names(text: &str) -> Result<Vec<(String, usize)>, ScriptCompileError> {
+        let ast = parse(text, Language::Functions, MAX_FUNCTIONS_TEXT)?;
+        let definitions = function_definitions(&ast).into_iter();
+        let found =
+            definitions.filter(|((name, _), _)| !name.starts_with("anon$")).map(|((name, _), function)| {
+                let body = byte_offset(text, function.position).unwrap_or(text.len());
+                let before = text.get(..body).unwrap_or_default();
+                let start = before.rfind(&format!("fn {name}")).map_or(0, |start| start + "fn ".len());
+                (name, start)
+            });
+        Ok(found.collect())
+    }
+
     /// Compiles `fn` definitions in Rhai's syntax. They see their parameters, the constants of `names` and each other.
     ///
     /// # Errors

@@ -103,3 +103,32 @@ fn set_of_many_facts_is_looked_up_with_little_work() {
     assert_eq!(decision.effect(), Effect::Run);
     assert!(decision.work() < DECISION_UNITS / 20, "{}", decision.work());
 }
+
+#[test]
+fn constant_list_is_looked_up_by_hash() {
+    let work = |n: usize, condition: &str, id: Value| {
+        let data = strings(n, |index| format!("id-{index}"));
+        let rules = format!(
+            "data: {{ known: {data}, mixed: {{ all: [1, {}] }} }}\npolicies: [{{ id: p, match: {{ tool: t, where: {condition} }}, deny: {{}} }}]",
+            data.as_array().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        );
+        let decision = Engine::from_text(&rules)
+            .unwrap()
+            .decide(&ToolCall::new("c1", "t", json!({ "id": id })), &SessionState::default());
+        (decision.effect(), decision.work())
+    };
+    for (condition, held) in [
+        ("{ path: $.input.id, in: { expr: data.known } }", "id-7"),
+        ("{ path: $.input.id, in: { path: $.data.mixed.all } }", "id-7"),
+        ("{ path: $.input.id, not_in: { expr: data.known } }", "other"),
+    ] {
+        let (few, many) = (work(10, condition, json!(held)), work(20_000, condition, json!(held)));
+        assert_eq!(few, many, "{condition}");
+        assert_eq!(few.0, Effect::Deny, "{condition}");
+    }
+    // A value of another type is undecided, whatever the number of values.
+    let typed = "{ path: $.input.id, in: { expr: data.known } }";
+    assert_eq!(work(20_000, typed, json!(7)), work(10, typed, json!(7)));
+    // Other values of a list with several types are compared one by one.
+    assert_eq!(work(10, "{ path: $.input.id, in: { path: $.data.mixed.all } }", json!({})).0, Effect::Deny);
+}
