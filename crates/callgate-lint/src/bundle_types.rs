@@ -32,6 +32,8 @@ pub(super) struct BundleTypes<'c, 'a> {
     /// The arguments that `transform` policies create or change. `None` if they may change any.
     transformed: Option<HashSet<&'a str>>,
     has_scripts_around: bool,
+    /// Whether policies may replace a result after the tool returned it.
+    replaces_results: bool,
     facts: OnceCell<BTreeMap<String, ValueType>>,
     schemas: RefCell<HashMap<*const Value, ValueType>>,
     data: RefCell<HashMap<Vec<String>, ValueType>>,
@@ -44,6 +46,7 @@ pub(super) struct CallTypes<'t, 'c, 'a> {
     pub(super) bundle: &'t BundleTypes<'c, 'a>,
     pub(super) tool: Option<&'a ToolDescriptor>,
     input: ValueType,
+    result: ValueType,
     /// The names and types of elements, the innermost last.
     pub(super) elements: Vec<(String, ValueType)>,
     named: RefCell<HashMap<String, ValueType>>,
@@ -66,6 +69,10 @@ impl<'c, 'a> BundleTypes<'c, 'a> {
             lets: lets(true).chain(lets(false)).collect(),
             transformed: transformed_arguments(checked),
             has_scripts_around: checked.policies.iter().any(|written| written.has_kind(&["around"])),
+            replaces_results: checked.policies.iter().any(|written| {
+                written.has_kind(&["redact", "recover"])
+                    || written.has_kind(&["transform"]) && written.kind.value.get("output").is_some()
+            }),
             facts: OnceCell::new(),
             schemas: RefCell::default(),
             data: RefCell::default(),
@@ -114,10 +121,29 @@ impl<'c, 'a> BundleTypes<'c, 'a> {
             bundle: self,
             tool,
             input,
+            result: tool.map_or(ValueType::ANY, |tool| self.result_type(tool)),
             elements: Vec::new(),
             named: RefCell::default(),
             in_definitions: RefCell::default(),
         }
+    }
+
+    /// The type of the result that a tool declares: one that does not fit it is undecided.
+    fn result_type(&self, tool: &ToolDescriptor) -> ValueType {
+        let Some(schema) = tool.output_schema.as_ref().filter(|_| !self.replaces_results) else {
+            return ValueType::ANY;
+        };
+        // Structured content with only this member may wrap the result.
+        let members = schema.get("properties").and_then(Value::as_object);
+        if members.is_some_and(|members| members.len() == 1 && members.contains_key("result")) {
+            return ValueType::ANY;
+        }
+        let known = self.schemas.borrow().get(&std::ptr::from_ref(schema)).cloned();
+        known.unwrap_or_else(|| {
+            let declared = schema_type(schema);
+            self.schemas.borrow_mut().insert(std::ptr::from_ref(schema), declared.clone());
+            declared
+        })
     }
 
     /// The type of the arguments, apart from those that policies change.
@@ -233,6 +259,7 @@ impl TypeEnvironment for CallTypes<'_, '_, '_> {
     fn member(&self, root: Root) -> ValueType {
         match root {
             Root::Input => self.input.clone(),
+            Root::Result => self.result.clone(),
             Root::Tool => match self.tool {
                 Some(tool) => ValueType::of(&tool.name.as_str().into()),
                 None => ValueType::new(TypeKind::String),

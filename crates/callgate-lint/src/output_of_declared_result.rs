@@ -1,12 +1,14 @@
 //! Lint: tests of members of `$.output` where the bundle declares how the result is read.
 
+use std::ops::Range;
+
 use crate::expression_source::{condition_expressions, paths_read};
 use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::RequiredInput;
 use crate::policy_source::PolicySource;
 use callgate::call::Root;
-use callgate::diagnostic::{Diagnostic, Diagnostics, OUTPUT_OF_DECLARED_RESULT, Span};
+use callgate::diagnostic::{Diagnostic, Diagnostics, Fix, OUTPUT_OF_DECLARED_RESULT, Span};
 use callgate::matcher::NamePattern;
 use callgate::source::span_in;
 
@@ -20,7 +22,10 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             |path: &str| path.strip_prefix("$.output").is_some_and(|rest| rest.starts_with(['.', '[']));
         for test in written.tests.iter().filter(|test| test.root() == Some(Root::Output)) {
             if is_member(test.text()) {
-                found.push(diagnostic(written, tool, test.text(), test.subject_node.span));
+                let node = test.subject_node;
+                let word = span_in(checked.sources, node, word_range("$.".len()));
+                let fix = fix(test.text(), word);
+                found.push(diagnostic(written, tool, test.text(), node.span).with_fix(fix));
             }
         }
         let conditions = written.node.get("match").and_then(|matcher| matcher.get("where"));
@@ -29,10 +34,23 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 // In an expression, no `$.` stands before the path.
                 let at = source.start + at;
                 let span = span_in(checked.sources, source.node, at..at + path.len().saturating_sub(2));
-                found.push(diagnostic(written, tool, &path, span));
+                let word = span_in(checked.sources, source.node, word_range(at));
+                found.push(diagnostic(written, tool, &path, span).with_fix(fix(&path, word)));
             }
         }
     }
+}
+
+/// The range of `output` in a text.
+fn word_range(start: usize) -> Range<usize> {
+    start..start + Root::Output.name().len()
+}
+
+/// The fix, unless the path leads to a member that MCP results have and `$.result` has not.
+fn fix(path: &str, word: Span) -> Option<Fix> {
+    let name = path.strip_prefix("$.output.")?.split(['.', '[']).next()?;
+    let is_of_mcp = ["content", "structuredContent", "isError", "_meta"].contains(&name);
+    (!is_of_mcp).then(|| Fix::replace("read it as declared", word, Root::Result.name()))
 }
 
 /// A tool of a policy whose results have a declared format.
