@@ -75,7 +75,7 @@ fn errors_in_functions_are_reported_where_they_stand() {
     let fine = "functions: \"fn fee(x) { x * 2 }\"\npolicies: []\n";
     for (broken, code) in [
         ("functions: |\n  fn half(x) { x /\n", "CG305"),
-        ("functions: |\n  fn half(x) { y }\n", "CG310"),
+        ("functions: |\n  fn half(x) { y }\n", "CG305"),
         ("functions: |\n  fn half(x) { fee(x, 2) }\n", "CG305"),
         ("functions: |\n  fn half(x) { x }\n  fn fee(x) { x }\n", "CG405"),
     ] {

@@ -267,6 +267,20 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
         "{ steps: [ { tool: t, expect: executed }, { tool: t, expect: halted } ] }",
     ),
     (
+        "choice",
+        "on_exceed: approval",
+        "{ id: p, rate_limit: { limit: 1, per: 1h, on_exceed: deny } }",
+        "{ call: { tool: t }, expect: executed }",
+        "{ steps: [ { tool: t, expect: executed }, { tool: t, expect: denied } ] }",
+    ),
+    (
+        "duration",
+        "expires: 30m",
+        "{ id: p, rate_limit: { limit: 1, per: 2h, on_exceed: approval, approval: { expires: 1h } } }",
+        "{ steps: [ { tool: t }, { tool: t, expect: suspended } ] }",
+        "{ steps: [ { tool: t }, { tool: t, id: second, expect: suspended }, { wait: 45m }, { approve: second, expect: executed } ] }",
+    ),
+    (
         "key-removed",
         "per: run }",
         "{ id: p, rate_limit: { limit: 1, per: run, key: $.input.a } }",

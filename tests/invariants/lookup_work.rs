@@ -112,9 +112,8 @@ fn constant_list_is_looked_up_by_hash() {
             "data: {{ known: {data}, mixed: {{ all: [1, {}] }} }}\npolicies: [{{ id: p, match: {{ tool: t, where: {condition} }}, deny: {{}} }}]",
             data.as_array().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         );
-        let decision = Engine::from_text(&rules)
-            .unwrap()
-            .decide(&ToolCall::new("c1", "t", json!({ "id": id })), &SessionState::default());
+        let call = ToolCall::new("c1", "t", json!({ "id": id }));
+        let decision = Engine::from_text(&rules).unwrap().decide(&call, &SessionState::default());
         (decision.effect(), decision.work())
     };
     for (condition, held) in [

@@ -26,9 +26,11 @@ enum KeyMutation {
     RemoveKey,
     /// Replace the operators of an expression.
     ReplaceOperators,
+    /// Change keys of the mapping.
+    Nested(&'static [(&'static str, Self)]),
 }
 
-use KeyMutation::{RemoveItem, RemoveKey, ReplaceKeyword, ReplaceOperators, Scale, Step};
+use KeyMutation::{Nested, RemoveItem, RemoveKey, ReplaceKeyword, ReplaceOperators, Scale, Step};
 
 /// The mutated keys of each kind, with their operations.
 const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
@@ -42,7 +44,8 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
             ("cost_after", RemoveKey),
             ("key", RemoveKey),
             ("key", RemoveItem),
-            ("on_exceed", ReplaceKeyword(&["deny", "halt"])),
+            ("on_exceed", ReplaceKeyword(&["deny", "halt", "approval"])),
+            ("approval", Nested(&[("quorum", Step), ("approvers", RemoveItem), ("expires", Scale)])),
             ("count", ReplaceKeyword(&["executions", "attempts"])),
         ],
     ),
@@ -81,7 +84,11 @@ pub(super) fn mutate_kind(kind: &MappingEntry, collector: &mut MutantCollector<'
         return mutate_duration(&kind.value, collector);
     }
     let keys = KEY_MUTATIONS.iter().find(|(name, _)| *name == kind.key).map_or(&[][..], |(_, keys)| *keys);
-    let entries = kind.value.entries().unwrap_or_default();
+    mutate_keys(&kind.value, keys, collector);
+}
+
+fn mutate_keys(node: &YamlNode, keys: &[(&str, KeyMutation)], collector: &mut MutantCollector<'_>) {
+    let entries = node.entries().unwrap_or_default();
     for (index, entry) in entries.iter().enumerate() {
         for (_, operation) in keys.iter().filter(|(key, _)| *key == entry.key) {
             match operation {
@@ -93,6 +100,7 @@ pub(super) fn mutate_kind(kind: &MappingEntry, collector: &mut MutantCollector<'
                 ReplaceOperators => {
                     expression_mutations::mutate_operators(&entry.value, EXPRESSION, collector)
                 }
+                Nested(keys) => mutate_keys(&entry.value, keys, collector),
             }
         }
     }
