@@ -38,11 +38,25 @@ struct ArgumentForm<'a> {
     shown: Value,
 }
 
+/// A value at one position, and what is shown of it.
+#[derive(Clone, Copy)]
+struct ShownValue<'v> {
+    real: &'v Value,
+    shown: &'v Value,
+}
+
+/// A value that the steps of a transform compute from what may be shown, and its redacted form.
+#[derive(Clone, Copy)]
+struct ComputedValue<'v> {
+    value: &'v Value,
+    redacted: &'v Value,
+}
+
 /// Where the values of a form come from.
 #[derive(Clone, Copy)]
 enum Origin<'v> {
-    /// The same steps compute this from what may be shown; nothing if they don't. The second one is its redacted form.
-    Computed(Option<(&'v Value, &'v Value)>),
+    /// The same steps compute this from what may be shown, or nothing at this position.
+    Computed(Option<ComputedValue<'v>>),
     /// Code or a person wrote them.
     Written,
 }
@@ -127,8 +141,9 @@ impl ArgumentRedaction<'_> {
             );
             let redacted = self.redacted(&real, masks);
             let computed_redacted = self.redacted(&computed, masks);
-            let origin = Origin::Computed(Some((&computed, &computed_redacted)));
-            let shown = merge(Some((&*form.real, &form.shown)), (&real, redacted), origin);
+            let origin =
+                Origin::Computed(Some(ComputedValue { value: &computed, redacted: &computed_redacted }));
+            let shown = merge(Some(form.value()), &real, redacted, origin);
             masks.add_changes(&real, &shown);
             form = ArgumentForm { real: Cow::Owned(real), shown };
         }
@@ -140,7 +155,7 @@ impl ArgumentRedaction<'_> {
         let mut redacted = self.redacted(form, masks);
         masks.written_value(&mut redacted);
         self.others.written_value(&mut redacted);
-        merge(Some((&*before.real, &before.shown)), (form, redacted), Origin::Written)
+        merge(Some(before.value()), form, redacted, Origin::Written)
     }
 }
 
@@ -156,37 +171,52 @@ fn applied(transform: &Transform, view: CallView<'_>) -> Value {
     changed
 }
 
-/// What may be shown of a value with this redacted form. `before`: arguments at the same position, and what is shown of them.
-fn merge(before: Option<(&Value, &Value)>, (real, redacted): (&Value, Value), origin: Origin<'_>) -> Value {
-    if let Some((same, shown)) = before
-        && same == real
+impl ArgumentForm<'_> {
+    fn value(&self) -> ShownValue<'_> {
+        ShownValue { real: &self.real, shown: &self.shown }
+    }
+}
+
+impl<'v> ShownValue<'v> {
+    /// A member. Keys may be redacted, positions are not.
+    fn member(self, key: &str) -> Option<Self> {
+        let (real, shown) = (self.real.as_object()?, self.shown.as_object()?);
+        let position = real.position(key)?;
+        Some(Self { real: real.get_index(position)?.1, shown: shown.get_index(position)?.1 })
+    }
+
+    fn item(self, index: usize) -> Option<Self> {
+        Some(Self { real: self.real.get(index)?, shown: self.shown.get(index)? })
+    }
+}
+
+/// What may be shown of a value with this redacted form. `before`: what was at the same position.
+fn merge(before: Option<ShownValue<'_>>, real: &Value, redacted: Value, origin: Origin<'_>) -> Value {
+    if let Some(before) = before
+        && before.real == real
     {
-        return shown.clone();
+        return before.shown.clone();
     }
     match (real, redacted) {
         (Value::Object(members), Value::Object(redacted)) if members.len() == redacted.len() => {
-            let before = before.and_then(|(real, shown)| Some((real.as_object()?, shown.as_object()?)));
-            // Keys may be redacted, positions are not.
-            let before = |key: &str| {
-                let (real, shown) = before?;
-                let position = real.position(key)?;
-                Some((real.get_index(position)?.1, shown.get_index(position)?.1))
-            };
             let merged = members.iter().zip(redacted).map(|((key, real), (redacted_key, redacted))| {
-                (redacted_key, merge(before(key), (real, redacted), origin.member(key)))
+                let before = before.and_then(|before| before.member(key));
+                (redacted_key, merge(before, real, redacted, origin.member(key)))
             });
             Value::Object(merged.collect::<Map>())
         }
         (Value::Array(items), Value::Array(redacted)) if items.len() == redacted.len() => {
             let merged = items.iter().zip(redacted).enumerate().map(|(index, (real, redacted))| {
-                let before = before.and_then(|(real, shown)| Some((real.get(index)?, shown.get(index)?)));
-                merge(before, (real, redacted), origin.item(index, items.len()))
+                let before = before.and_then(|before| before.item(index));
+                merge(before, real, redacted, origin.item(index, items.len()))
             });
             merged.collect()
         }
         (Value::String(_) | Value::Number(_), redacted) => match origin {
             Origin::Written => redacted,
-            Origin::Computed(Some((computed, hidden))) if *computed == redacted || *hidden == redacted => {
+            Origin::Computed(Some(computed))
+                if *computed.value == redacted || *computed.redacted == redacted =>
+            {
                 redacted
             }
             Origin::Computed(_) => COMPUTED.into(),
@@ -208,9 +238,9 @@ impl Origin<'_> {
 
     fn part(self, find: impl Fn(&Value) -> Option<&Value>) -> Self {
         match self {
-            Self::Computed(values) => {
-                Self::Computed(values.and_then(|(computed, hidden)| Some((find(computed)?, find(hidden)?))))
-            }
+            Self::Computed(values) => Self::Computed(values.and_then(|ComputedValue { value, redacted }| {
+                Some(ComputedValue { value: find(value)?, redacted: find(redacted)? })
+            })),
             Self::Written => Self::Written,
         }
     }
