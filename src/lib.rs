@@ -195,8 +195,8 @@ pub use policy::{
 pub use principal::PrincipalComparison;
 pub use seal::{EncryptError, KEYS_VARIABLE, KeyError, Keys, SealError, SecretFileError};
 pub use session::{
-    ConcurrentSession, DeferredTasks, Evaluation, ResumeError, Round, SdkCallResult, SdkSession, SdkSessionGuard,
-    Session, SkillAmendment,
+    ConcurrentSession, DeferredTasks, Evaluation, ResumeError, Round, SdkCallResult, SdkSession,
+    SdkSessionGuard, Session, SkillAmendment,
 };
 pub use tools::{ToolDescriptor, ToolListError, parse_list as parse_tools};
 

@@ -39,7 +39,9 @@ async fn server() -> RunningServer {
 #[tokio::test]
 async fn every_endpoint_needs_a_valid_token() {
     let server = server().await;
-    for (method, path) in [("POST", "/v1/decide"), ("GET", "/v1/approvals"), ("GET", "/v1/rules"), ("GET", "/v1/events")] {
+    for (method, path) in
+        [("POST", "/v1/decide"), ("GET", "/v1/approvals"), ("GET", "/v1/rules"), ("GET", "/v1/events")]
+    {
         let missing = server.send(method, path, "content-type: application/json\r\n", Some("{}")).await;
         assert_eq!(missing.status, 401, "{path}");
         assert_eq!(missing.header("www-authenticate"), Some("Bearer"));

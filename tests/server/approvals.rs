@@ -40,7 +40,10 @@ async fn a_denied_call_never_runs_and_the_first_answer_counts() {
     let late = server.answer(&pending[0], "approve").await;
     assert_eq!(late.status, 409, "{late:?}");
     let outcome = server.post("/v1/calls", &pay).await.body["outcome"].clone();
-    assert_eq!((&outcome["outcome"], &outcome["reason"]["code"]), (&json!("denied"), &json!("approval_denied")));
+    assert_eq!(
+        (&outcome["outcome"], &outcome["reason"]["code"]),
+        (&json!("denied"), &json!("approval_denied"))
+    );
     assert!(outcome["reason"]["message"].as_str().unwrap().contains("not today"), "{outcome}");
 }
 
@@ -56,11 +59,14 @@ async fn answers_are_for_what_was_shown() {
     let digest = pending["digest"].clone();
     let denied_edit = answer(json!({ "decision": "deny", "digest": digest, "input": {} })).await;
     assert_eq!(denied_edit.status, 400);
-    let forbidden =
-        answer(json!({ "decision": "approve", "digest": digest, "input": { "amount": 500, "note": "rent" } })).await;
+    let forbidden = answer(
+        json!({ "decision": "approve", "digest": digest, "input": { "amount": 500, "note": "rent" } }),
+    )
+    .await;
     assert_eq!(forbidden.status, 409, "{forbidden:?}");
     let allowed =
-        answer(json!({ "decision": "approve", "digest": digest, "input": { "amount": 5, "note": "late" } })).await;
+        answer(json!({ "decision": "approve", "digest": digest, "input": { "amount": 5, "note": "late" } }))
+            .await;
     assert_eq!((allowed.status, &allowed.body["decision"]), (200, &json!("edited")), "{allowed:?}");
     let begun = server.post("/v1/calls", &call("c1", "pay", json!({ "amount": 5, "note": "rent" }))).await;
     assert_eq!(begun.body["executions"][0]["input"]["note"], "late");
@@ -68,7 +74,9 @@ async fn answers_are_for_what_was_shown() {
 
 #[tokio::test]
 async fn nobody_approves_their_own_call() {
-    let server = RunningServer::new(RULES).await;
+    let rules =
+        "policies: [ { id: ask, match: pay, approval: { message: 'Pay?', expires: 1h, approvers: [ann] } } ]";
+    let server = RunningServer::new(rules).await;
     let mut own = call("c1", "pay", json!({ "amount": 5 }));
     own["context"] = json!({ "principal": "ann" });
     server.post("/v1/calls", &own).await;
@@ -81,7 +89,9 @@ async fn nobody_approves_their_own_call() {
 async fn lists_search_and_pages() {
     let server = RunningServer::new(RULES).await;
     for number in 0..5 {
-        server.post("/v1/calls", &call(&format!("c{number}"), "pay", json!({ "amount": number, "to": "bob" }))).await;
+        server
+            .post("/v1/calls", &call(&format!("c{number}"), "pay", json!({ "amount": number, "to": "bob" })))
+            .await;
     }
     let get = async |query: &str| {
         server.send_as(&server.token, "GET", &format!("/v1/approvals{query}"), None).await.body
@@ -110,7 +120,7 @@ async fn activity_has_requests_answers_and_results() {
         events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let all = get("").await;
-    for name in ["approval_requested", "approval_answered", "approval_decided", "call_completed"] {
+    for name in ["approval_requested", "answer_recorded", "approval_answered", "call_completed"] {
         assert!(all.iter().any(|event| event == name), "{name}: {all:?}");
     }
     assert!(!get("?policy=ask").await.is_empty());

@@ -33,14 +33,22 @@ fn chromium() -> String {
 async fn approvers_use_the_page_with_keyboard_and_phone() {
     let server = RunningServer::new(RULES).await;
     let hostile = "<img src=x onerror=\"window.injected=true\"><b>bold</b> \u{202e}tner";
-    server.post("/v1/calls", &call("c1", "pay", json!({ "note": hostile, "amount": 12345678901234567890_u64 }))).await;
+    server
+        .post("/v1/calls", &call("c1", "pay", json!({ "note": hostile, "amount": 12345678901234567890_u64 })))
+        .await;
     server.post("/v1/calls", &call("c2", "pay", json!({ "note": "rent", "amount": 5 }))).await;
     let folder = root().join("tests/server/approvals_page");
     let home = packages::node("approvals-page", &folder);
     std::fs::copy(folder.join("check.mjs"), home.join("check.mjs")).unwrap();
     let (address, token) = (format!("http://{}", server.address), server.token.clone());
     let (printed, done) = tokio::task::spawn_blocking(move || {
-        packages::run(Command::new("node").arg(home.join("check.mjs")).args([address, token]).env("CHROMIUM", chromium()), "")
+        packages::run(
+            Command::new("node")
+                .arg(home.join("check.mjs"))
+                .args([address, token])
+                .env("CHROMIUM", chromium()),
+            "",
+        )
     })
     .await
     .unwrap();
@@ -49,13 +57,21 @@ async fn approvers_use_the_page_with_keyboard_and_phone() {
     assert_eq!(found["errors"], json!([]), "{printed}");
     assert_eq!(found["violations"], json!([]), "{printed}");
     assert_eq!(found["overflow"], json!([]), "{printed}");
-    assert_eq!((&found["requests"], &found["live"], &found["signedOut"]), (&json!(2), &json!(1), &json!(true)));
+    assert_eq!(
+        (&found["requests"], &found["live"], &found["signedOut"]),
+        (&json!(2), &json!(1), &json!(true))
+    );
     assert_eq!(found["injected"], false);
     let text = found["text"].as_str().unwrap();
-    assert!(text.contains("<b>bold</b>") && text.contains("\\u{202e}") && !text.contains('\u{202e}'), "{text}");
+    assert!(
+        text.contains("<b>bold</b>") && text.contains("\\u{202e}") && !text.contains('\u{202e}'),
+        "{text}"
+    );
     assert!(text.contains("12345678901234567890"), "every digit is shown: {text}");
     let edited = server.post("/v1/calls", &call("c2", "pay", json!({ "note": "rent", "amount": 5 }))).await;
     assert_eq!(edited.body["executions"][0]["input"]["note"], "late rent", "{edited:?}");
-    let denied = server.post("/v1/calls", &call("c1", "pay", json!({ "note": hostile, "amount": 12345678901234567890_u64 }))).await;
+    let denied = server
+        .post("/v1/calls", &call("c1", "pay", json!({ "note": hostile, "amount": 12345678901234567890_u64 })))
+        .await;
     assert!(denied.body["outcome"]["reason"]["message"].as_str().unwrap().contains("too much"), "{denied:?}");
 }

@@ -40,7 +40,8 @@ async fn evaluates_an_access_request() {
         let reply = server.post("/access/v1/evaluation", &body).await;
         assert_eq!((reply.status, &reply.body["decision"]), (200, &json!(permitted)), "{body}: {reply:?}");
     }
-    let missing = server.post("/access/v1/evaluation", &json!({ "subject": { "type": "user", "id": "ann" } })).await;
+    let missing =
+        server.post("/access/v1/evaluation", &json!({ "subject": { "type": "user", "id": "ann" } })).await;
     assert_eq!(missing.status, 400);
 }
 

@@ -26,7 +26,8 @@ async fn signs_in_and_out() {
     let server = RunningServer::new(RULES).await;
     let cookie = sign_in(&server).await;
     assert_eq!(list(&server, &cookie).await.status, 200);
-    let out = server.send("DELETE", "/v1/browser-session", &format!("{PAGE}cookie: {cookie}\r\n"), None).await;
+    let out =
+        server.send("DELETE", "/v1/browser-session", &format!("{PAGE}cookie: {cookie}\r\n"), None).await;
     assert_eq!(out.status, 204);
     assert_eq!(list(&server, &cookie).await.status, 403);
 }
@@ -67,7 +68,9 @@ async fn files_of_the_page_allow_no_code_from_elsewhere() {
     let server = RunningServer::new(RULES).await;
     let page = server.send("GET", "/", "", None).await;
     let policy = page.header("content-security-policy").unwrap();
-    for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for"] {
+    for part in
+        ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for"]
+    {
         assert!(policy.contains(part), "{policy}");
     }
     assert_eq!(page.header("x-frame-options"), Some("DENY"));

@@ -16,7 +16,7 @@ const RULES: &str = "policies:
     redact: { detect: [payment_card] }
   - id: again
     match: flaky
-    retry: { attempts: 2, delay: 1ms }
+    retry: { attempts: 2, backoff: { initial: 1ms }, idempotent: true }
 ";
 
 #[tokio::test]
@@ -38,8 +38,12 @@ async fn decides_a_round_as_a_whole_and_explains_a_call() {
     let round = json!({ "calls": [
         { "tool": "pay", "input": { "amount": 1 } }, { "tool": "pay", "input": { "amount": 1000 } } ] });
     let reply = server.post("/v1/decide", &round).await;
-    let effects: Vec<_> =
-        reply.body["decisions"].as_array().unwrap().iter().map(|decision| decision["effect"].clone()).collect();
+    let effects: Vec<_> = reply.body["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|decision| decision["effect"].clone())
+        .collect();
     assert_eq!(effects, [json!("run"), json!("deny")]);
     let one = json!({ "call": { "tool": "pay", "input": { "amount": 1 } }, "explain": true });
     let reply = server.post("/v1/decide", &one).await;
@@ -88,14 +92,15 @@ async fn a_request_that_is_sent_again_gets_the_same_execution() {
     let next = server.post("/v1/calls", &call("c2", "ping", json!({}))).await;
     server.report(&next, json!({ "output": 1 })).await;
     let over = server.post("/v1/calls", &call("c3", "ping", json!({}))).await;
-    assert_eq!(over.body["outcome"]["outcome"], "limited", "{over:?}");
+    assert_eq!(over.body["outcome"]["reason"]["code"], "rate_limited", "{over:?}");
 }
 
 #[tokio::test]
 async fn a_retry_is_another_execution() {
     let server = RunningServer::new(RULES).await;
     let first = server.post("/v1/calls", &call("c1", "flaky", json!({}))).await;
-    let second = server.report(&first, json!({ "error": { "message": "busy", "kind": "unavailable" } })).await;
+    let second =
+        server.report(&first, json!({ "error": { "message": "busy", "kind": "unavailable" } })).await;
     assert_ne!(first.body["executions"][0]["id"], second.body["executions"][0]["id"]);
     let done = server.report(&second, json!({ "output": null })).await;
     assert_eq!(done.body["outcome"]["outcome"], "executed", "{done:?}");

@@ -14,8 +14,10 @@ const RULES: &str = "policies: [ { id: ask, match: pay, approval: { message: 'Pa
 async fn a_stream_reports_requests_and_answers() {
     let server = RunningServer::new(RULES).await;
     let mut socket = TcpStream::connect(&server.address).await.unwrap();
-    let request =
-        format!("GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", server.address, server.token);
+    let request = format!(
+        "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+        server.address, server.token
+    );
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut text = String::new();
     let mut read_until = async |wanted: &str| {
@@ -32,5 +34,5 @@ async fn a_stream_reports_requests_and_answers() {
     read_until("event: approval_requested").await;
     let pending = server.pending().await;
     server.answer(&pending[0], "deny").await;
-    read_until("event: approval_answered").await;
+    read_until("event: answer_recorded").await;
 }

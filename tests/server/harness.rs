@@ -55,7 +55,8 @@ impl RunningServer {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("identities.yaml");
         std::fs::write(&path, identities).unwrap();
-        Self::start(rules, folder, |server| server.with_identity_file(IdentityFile::open(&path).unwrap())).await
+        Self::start(rules, folder, |server| server.with_identity_file(IdentityFile::open(&path).unwrap()))
+            .await
     }
 
     /// A server with the state of a folder.
@@ -93,7 +94,7 @@ impl RunningServer {
         let address = &self.address;
         let mut socket = TcpStream::connect(address).await.unwrap();
         let content = body.map_or(String::new(), |body| format!("content-length: {}\r\n", body.len()));
-        let host = if headers.contains("host:") { String::new() } else { format!("host: {address}\r\n") };
+        let host = if headers.starts_with("host:") { String::new() } else { format!("host: {address}\r\n") };
         let request = format!(
             "{method} {path} HTTP/1.1\r\n{host}connection: close\r\n{content}{headers}\r\n{}",
             body.unwrap_or_default()
@@ -146,7 +147,8 @@ pub fn decision_server(rules: &str, folder: &Path) -> DecisionServer {
     let url = format!("file:{}", folder.join("state.db").display());
     let store = callgate_sqlite::open_store(&url).unwrap();
     let activity = ActivityLog::default();
-    let builder = Engine::builder(load_text(rules).unwrap()).store(Arc::clone(&store)).keys(Keys::parse(KEY).unwrap());
+    let builder =
+        Engine::builder(load_text(rules).unwrap()).store(Arc::clone(&store)).keys(Keys::parse(KEY).unwrap());
     DecisionServer::new(activity.observe(builder).build(), store, activity)
 }
 

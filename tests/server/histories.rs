@@ -4,7 +4,8 @@ use callgate::json::{Value, json};
 
 use super::harness::RunningServer;
 
-const RULES: &str = "policies: [ { id: ask, match: pay, approval: { message: 'Pay {{ input.amount }}?', expires: 1h } } ]";
+const RULES: &str =
+    "policies: [ { id: ask, match: pay, approval: { message: 'Pay {{ input.amount }}?', expires: 1h } } ]";
 
 fn messages() -> Value {
     json!([
@@ -21,7 +22,11 @@ async fn runs_a_round_suspends_and_resumes() {
     let begun = server.post("/v1/histories/openai-chat/round", &body).await;
     assert_eq!(begun.body["executions"][0]["tool"], "read", "{begun:?}");
     let round = server.report(&begun, json!({ "output": "news" })).await;
-    assert_eq!((&round.body["status"], &round.body["suspended"]), (&json!("completed"), &json!(true)), "{round:?}");
+    assert_eq!(
+        (&round.body["status"], &round.body["suspended"]),
+        (&json!("completed"), &json!(true)),
+        "{round:?}"
+    );
     let pending = server.pending().await;
     server.answer(&pending[0], "approve").await;
     let body = json!({ "session": "chat", "messages": round.body["messages"] });

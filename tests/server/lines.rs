@@ -24,10 +24,12 @@ async fn answers_each_line_and_runs_a_call() {
     let denied = send(&decide(1, "rm")).await;
     assert_eq!((&denied["id"], &denied["body"]["decision"]["effect"]), (&json!(1), &json!("deny")));
     let begun = send(&json!({ "id": 2, "method": "POST", "path": "/v1/calls",
-        "body": { "session": "s", "call": { "id": "c1", "tool": "ls" } } })).await;
+        "body": { "session": "s", "call": { "id": "c1", "tool": "ls" } } }))
+    .await;
     let execution = begun["body"]["executions"][0]["id"].as_str().unwrap();
     let done = send(&json!({ "id": 3, "method": "POST", "path": format!("/v1/executions/{execution}"),
-        "body": { "output": ["a"] } })).await;
+        "body": { "output": ["a"] } }))
+    .await;
     assert_eq!(done["body"]["outcome"]["output"], json!(["a"]), "{done}");
     // The host is a host: approving is for people.
     let approvals = send(&json!({ "id": 4, "method": "GET", "path": "/v1/approvals" })).await;

@@ -24,9 +24,13 @@ async fn every_documented_endpoint_is_served() {
     for (path, operations) in paths {
         for method in operations.as_object().unwrap().keys() {
             let path: String = path.split('{').collect::<Vec<_>>().join("").replace('}', "");
-            let reply = server.send_as(&server.token, &method.to_uppercase(), &path, Some(&json::json!({}))).await;
+            let reply =
+                server.send_as(&server.token, &method.to_uppercase(), &path, Some(&json::json!({}))).await;
             assert_ne!(reply.status, 405, "{method} {path}");
-            assert_ne!(reply.body["detail"], "there is no such endpoint; see /openapi.json", "{method} {path}");
+            assert_ne!(
+                reply.body["detail"], "there is no such endpoint; see /openapi.json",
+                "{method} {path}"
+            );
         }
     }
 }

@@ -30,7 +30,10 @@ async fn a_pending_approval_survives_restarts() {
         assert_eq!(done.body["outcome"]["outcome"], "executed");
         let server = restarted(server, kills).await;
         let again = server.post("/v1/calls", &pay).await;
-        assert_eq!((&again.body["status"], &again.body["outcome"]["replayed"]), (&json!("completed"), &json!(true)));
+        assert_eq!(
+            (&again.body["status"], &again.body["outcome"]["replayed"]),
+            (&json!("completed"), &json!(true))
+        );
     }
 }
 
@@ -65,7 +68,8 @@ async fn a_shutdown_waits_for_reports_and_refuses_new_calls() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert!(refused.unwrap().contains("503"));
-    let done = send(&address, &format!("/v1/executions/{execution}"), &json!({ "output": "pong" })).await.unwrap();
+    let done =
+        send(&address, &format!("/v1/executions/{execution}"), &json!({ "output": "pong" })).await.unwrap();
     assert!(done.contains("\"executed\""), "{done}");
     stopping.await.unwrap();
 }

@@ -171,19 +171,26 @@ async fn listen(server: DecisionServer, address: &str, token: Option<&str>) -> R
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|error| format!("can't listen on `{address}`: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
-    print_note(format!("listening on http://{address}; the API is described at http://{address}/openapi.json"));
+    print_note(format!(
+        "listening on http://{address}; the API is described at http://{address}/openapi.json"
+    ));
     match token {
         // After `#`, so that the token is part of no request, log or referrer.
         Some(token) => print_note(format!("approvals: http://{address}/#token={token}")),
         None => print_note(format!("approvals: http://{address}/")),
     }
     let example = "'{\"call\": {\"tool\": \"NAME\", \"input\": {}}}'";
-    print_note(format!("try: curl http://{address}/v1/decide -H 'content-type: application/json' -d {example}"));
+    print_note(format!(
+        "try: curl http://{address}/v1/decide -H 'content-type: application/json' -d {example}"
+    ));
     server.serve(listener, wait_for_shutdown()).await
 }
 
 /// The user who starts the server.
 fn user_name() -> String {
     let names = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
-    names.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned())
+    names
+        .map(|name| name.trim().to_owned())
+        .find(|name| !name.is_empty())
+        .unwrap_or_else(|| "operator".to_owned())
 }

@@ -28,12 +28,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the slots; connections beyond
 /// it are closed at once. Returns when pending requests are answered.
-pub async fn serve(
-    listener: TcpListener,
-    routes: Router,
-    most: usize,
-    end: impl Future<Output = ()> + Send,
-) {
+pub async fn serve(listener: TcpListener, routes: Router, most: usize, end: impl Future<Output = ()> + Send) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let open = GracefulShutdown::new();

@@ -40,10 +40,7 @@ impl std::fmt::Debug for HealthProbe {
 
 impl HealthProbe {
     /// A probe of a store, and of the upstream servers: `servers` returns for each whether it answered when it was last used.
-    pub fn new(
-        store: Arc<dyn StateStore>,
-        servers: impl Fn() -> Vec<bool> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(store: Arc<dyn StateStore>, servers: impl Fn() -> Vec<bool> + Send + Sync + 'static) -> Self {
         Self { shared: Arc::new(Shared { servers: Box::new(servers), store, last_check: Mutex::default() }) }
     }
 

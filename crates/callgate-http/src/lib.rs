@@ -16,8 +16,8 @@ pub use conversations::{ConversationKey, ConversationStart, Conversations, DEFAU
 pub use headers::{HeaderError, JSON, accepts, has_json_body, single_value};
 pub use health_probe::HealthProbe;
 pub use identity::{
-    Access, AccessSet, AuthenticationError, Authenticator, Caller, IdentityError, IdentityFile, ReloadableAuthenticator,
-    WatchedFile, identity_record,
+    Access, AccessSet, AuthenticationError, Authenticator, Caller, IdentityError, IdentityFile,
+    ReloadableAuthenticator, WatchedFile, identity_record,
 };
 pub use metrics_server::{BearerSecret, MetricsServer};
 pub use origin_policy::{OriginError, OriginPolicy, preflight};

@@ -62,7 +62,7 @@ function listen() {
   };
   events.onopen = () => { byId("connection").textContent = "Live"; refresh(); };
   events.onerror = () => { byId("connection").textContent = "Reconnecting…"; };
-  for (const name of ["approval_requested", "approval_decided", "approval_answered", "lagged"]) events.addEventListener(name, refresh);
+  for (const name of ["approval_requested", "approval_answered", "answer_recorded", "lagged"]) events.addEventListener(name, refresh);
   for (const name of ["call_completed", "rules_applied", "rules_pending"]) {
     events.addEventListener(name, () => { if (state.view !== "pending") refresh(); });
   }
@@ -159,8 +159,8 @@ async function showActivity() {
 function describe(event) {
   if (event.event === "call_completed") return `${event.outcome}: ${visible(event.reason?.message ?? "")}`;
   if (event.event === "approval_requested") return `approval requested: ${visible(event.message ?? "")}`;
-  if (event.event === "approval_answered") return `${event.decision} by ${visible(event.by ?? "anonymous")}${event.comment === null ? "" : `: ${visible(event.comment)}`}`;
-  if (event.event === "approval_decided") return `approval ${event.approved ? "given" : `not given (${event.code})`}`;
+  if (event.event === "answer_recorded") return `${event.decision} by ${visible(event.by ?? "anonymous")}${event.comment === null ? "" : `: ${visible(event.comment)}`}`;
+  if (event.event === "approval_answered") return event.approved ? "approved" : `not approved: ${event.code}`;
   return event.event.replaceAll("_", " ");
 }
 

@@ -8,7 +8,7 @@ use callgate::json::{Map, Value, json};
 use callgate::{EngineEvent, EngineEventKind, Observer};
 use tokio::sync::broadcast;
 
-use crate::session_factory::shown_name;
+use crate::session_name::shown_name;
 
 /// The number of entries that are kept.
 const MAX_ENTRIES: usize = 5_000;
@@ -80,7 +80,13 @@ impl Activity {
     }
 
     /// Adds an event that is none of the engine's, such as an answer that was given here.
-    pub(crate) fn add(&self, event: &'static str, tenant: Option<Value>, session: Option<&str>, members: Map) {
+    pub(crate) fn add(
+        &self,
+        event: &'static str,
+        tenant: Option<Value>,
+        session: Option<&str>,
+        members: Map,
+    ) {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let mut document = json!({
             "number": number,

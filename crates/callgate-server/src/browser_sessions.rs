@@ -46,7 +46,8 @@ impl BrowserSessions {
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.started.elapsed() < LIFETIME);
         if sessions.len() >= MAX_SESSIONS
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, session)| session.started).map(|(id, _)| id.clone())
+            && let Some(oldest) =
+                sessions.iter().min_by_key(|(_, session)| session.started).map(|(id, _)| id.clone())
         {
             sessions.remove(&oldest);
         }

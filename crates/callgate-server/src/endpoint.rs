@@ -127,6 +127,12 @@ impl ApiResponse {
     }
 }
 
+impl From<Problem> for ApiResponse {
+    fn from(problem: Problem) -> Self {
+        Self { status: problem.status, body: problem.body() }
+    }
+}
+
 /// Decodes the percent encoding of a path segment or a query. Returns `None` if it is malformed, or not UTF-8.
 pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
@@ -164,9 +170,9 @@ mod tests {
         for malformed in ["%", "%2", "%zz", "%ff", "%C3"] {
             assert_eq!(percent_decoded(malformed), None, "{malformed}");
         }
-        assert_eq!(parse_query("status=pending&q=a+b&q=c&=x&%=y").into_iter().collect::<Vec<_>>(), [
-            ("q".to_owned(), "c".to_owned()),
-            ("status".to_owned(), "pending".to_owned())
-        ]);
+        assert_eq!(
+            parse_query("status=pending&q=a+b&q=c&=x&%=y").into_iter().collect::<Vec<_>>(),
+            [("q".to_owned(), "c".to_owned()), ("status".to_owned(), "pending".to_owned())]
+        );
     }
 }

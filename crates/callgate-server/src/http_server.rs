@@ -14,7 +14,7 @@ use callgate_http::{
 };
 use tokio::sync::watch;
 
-use crate::api::{Api, UnroutedRequest};
+use crate::api::Api;
 use crate::browser_sessions::BrowserSessions;
 use crate::endpoint::{ApiRequest, ApiResponse, parse_query};
 use crate::event_stream::event_stream;
@@ -22,6 +22,7 @@ use crate::openapi::openapi_document;
 use crate::page;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::request_types::SignInBody;
+use crate::router::UnroutedRequest;
 
 /// The longest body, in bytes.
 const MAX_BODY: usize = 16 << 20;
@@ -95,8 +96,7 @@ impl HttpState {
         }
         let trace_parent = single_value(&parts.headers, TRACE_PARENT).ok().flatten().map(str::to_owned);
         let query = parse_query(parts.uri.query().unwrap_or_default());
-        let unrouted =
-            UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace_parent };
+        let unrouted = UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace_parent };
         let routed = self.api.route(unrouted)?;
         let body = match routed.takes_body() {
             true => read_body(&parts.headers, body).await?,
@@ -160,7 +160,8 @@ fn check_page_request(headers: &HeaderMap) -> Result<(), Problem> {
         return refused("requests with the cookie of the approvals page need the header `x-callgate-page`");
     }
     let host = text(header::HOST.as_str()).unwrap_or_default();
-    let is_same = |origin: &str| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host));
+    let is_same =
+        |origin: &str| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host));
     if text(header::ORIGIN.as_str()).is_some_and(|origin| !is_same(origin)) {
         return refused("the request comes from a page of another origin");
     }
@@ -170,7 +171,11 @@ fn check_page_request(headers: &HeaderMap) -> Result<(), Problem> {
 /// Reads the JSON body of a request.
 async fn read_body(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
     if !has_json_body(headers) {
-        return Err(Problem::new(415, "unsupported_media_type", "the content type must be `application/json`"));
+        return Err(Problem::new(
+            415,
+            "unsupported_media_type",
+            "the content type must be `application/json`",
+        ));
     }
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => bytes,
@@ -181,7 +186,10 @@ async fn read_body(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
         Err(_) => return Err(Problem::new(408, "timeout", "the body took too long to arrive")),
     };
     json::parse_bytes(&bytes).map_err(|error| {
-        let detail = format!("the body is invalid JSON at line {}, column {}: {}", error.line, error.column, error.kind);
+        let detail = format!(
+            "the body is invalid JSON at line {}, column {}: {}",
+            error.line, error.column, error.kind
+        );
         Problem::new(400, "invalid_json", detail)
     })
 }

@@ -8,9 +8,10 @@ use callgate_http::Caller;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::api::{Api, UnroutedRequest};
+use crate::api::Api;
 use crate::endpoint::{ApiResponse, parse_query};
 use crate::problem::Problem;
+use crate::router::UnroutedRequest;
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 16 << 20;
@@ -81,7 +82,11 @@ async fn answer(api: &Arc<Api>, line: &[u8]) -> String {
 }
 
 async fn dispatch(api: &Arc<Api>, mut message: Value) -> Result<ApiResponse, Problem> {
-    let wanted = || Problem::invalid("a line must be an object with `id`, `method`, `path` and, if the endpoint takes one, `body`");
+    let wanted = || {
+        Problem::invalid(
+            "a line must be an object with `id`, `method`, `path` and, if the endpoint takes one, `body`",
+        )
+    };
     let text = |member: &str| message.get(member).and_then(Value::as_str).map(str::to_owned);
     let (method, target) = text("method").zip(text("path")).ok_or_else(wanted)?;
     let trace_parent = text("traceparent");

@@ -57,7 +57,8 @@ fn operation(endpoint: &Endpoint, body: Option<Value>) -> Value {
         let content = json!({ "application/json": { "schema": { "type": "object" } } });
         responses.insert(status.to_string(), json!({ "description": description, "content": content }));
     }
-    let problem = json!({ "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } });
+    let problem =
+        json!({ "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } });
     responses.insert(
         "default".to_owned(),
         json!({ "description": "Why the request fails (RFC 9457).", "content": problem }),

@@ -70,7 +70,8 @@ impl OperationTable {
         }
         let own = entries.open.get(owner).copied().unwrap_or_default();
         if own >= MAX_PER_CALLER || entries.open.values().sum::<usize>() >= MAX_OPEN {
-            let detail = "too many operations are in progress; report the results of calls that were executed";
+            let detail =
+                "too many operations are in progress; report the results of calls that were executed";
             return Err(Problem { retry_after: Some(5), ..Problem::new(429, "too_many_operations", detail) });
         }
         let operation = Operation::new(id, owner.to_owned(), self.report_timeout);

@@ -171,10 +171,14 @@ impl CallsBody {
             (None, Some(calls)) if calls.is_empty() => return Err(Problem::invalid("`calls` is empty")),
             (None, Some(calls)) => (calls, true),
             (Some(_), Some(_)) => return Err(Problem::invalid("only one of `call` and `calls` is allowed")),
-            (None, None) => return Err(Problem::invalid("`call` is missing: an object with `tool` and `input`")),
+            (None, None) => {
+                return Err(Problem::invalid("`call` is missing: an object with `tool` and `input`"));
+            }
         };
         if calls.len() > MAX_CALLS {
-            return Err(Problem::invalid(format!("`calls` has more than {MAX_CALLS} calls; send several requests")));
+            return Err(Problem::invalid(format!(
+                "`calls` has more than {MAX_CALLS} calls; send several requests"
+            )));
         }
         Ok((calls.into_iter().map(CallBody::into_call).collect(), is_round))
     }

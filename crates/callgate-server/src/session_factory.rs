@@ -8,11 +8,10 @@ use callgate_http::{Access, Caller};
 use crate::api::Api;
 use crate::problem::Problem;
 use crate::random_id;
+use crate::session_name::stored_name;
 
 /// The longest name of a session, in bytes.
 const MAX_NAME: usize = 256;
-/// How many characters of a caller's digest are part of the names of its sessions.
-const CALLER_DIGITS: usize = 32;
 /// The members of the context that a credential with a principal supplies.
 const VERIFIED_MEMBERS: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
 
@@ -37,7 +36,11 @@ impl Api {
     ///
     /// # Errors
     /// The name is invalid, or the caller may not set the context or the task.
-    pub(crate) fn open_session(&self, caller: &Caller, request: SessionRequest) -> Result<CallerSession, Problem> {
+    pub(crate) fn open_session(
+        &self,
+        caller: &Caller,
+        request: SessionRequest,
+    ) -> Result<CallerSession, Problem> {
         let SessionRequest { name, context, task } = request;
         let is_host = caller.access.allows(Access::Host);
         for (member, is_set) in [("context", context.is_some()), ("task", task.is_some())] {
@@ -82,25 +85,12 @@ impl Api {
         let is_host_for_others = context.contains_key("principal") && caller.access.allows(Access::Host);
         for (member, value) in &caller.context {
             // A host names the user that it serves; the rest of its own identity does not apply to that user.
-            let is_replaced = is_host_for_others && ["principal", "roles", "issuer", "claims"].contains(&member.as_str());
+            let is_replaced =
+                is_host_for_others && ["principal", "roles", "issuer", "claims"].contains(&member.as_str());
             if !is_replaced {
                 context.insert(member.clone(), value.clone());
             }
         }
         Ok(if context.is_empty() { Value::Null } else { Value::Object(context) })
-    }
-}
-
-/// The name of a caller's session in the store: no two callers share one.
-pub(crate) fn stored_name(caller_name: &str, session: &str) -> String {
-    let digits = caller_name.get(caller_name.len().saturating_sub(CALLER_DIGITS)..).unwrap_or(caller_name);
-    format!("{digits}/{session}")
-}
-
-/// The name as the caller knows it, of a name in the store.
-pub(crate) fn shown_name(stored: &str) -> &str {
-    match stored.split_once('/') {
-        Some((digits, name)) if digits.len() == CALLER_DIGITS => name,
-        _ => stored,
     }
 }

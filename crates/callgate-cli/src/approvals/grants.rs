@@ -23,10 +23,8 @@ impl ApprovalsContext<'_> {
         grants.retain(|(_, grant)| all || grant.is_active(now));
         grants.sort_by_key(|(_, grant)| grant.from);
         if self.format == OutputFormat::Json {
-            let grants: Vec<_> = grants
-                .iter()
-                .map(|(name, grant)| grant_document(name, grant, now))
-                .collect();
+            let grants: Vec<_> =
+                grants.iter().map(|(name, grant)| grant_document(name, grant, now)).collect();
             return forms::write_json(&json!({ "grants": grants }), output);
         }
         if grants.is_empty() {

@@ -18,7 +18,6 @@ use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::output::{Output, print_error, quote_name};
 use super::state_store::{OpenStateStore, new_runtime};
-use callgate_server::approval_document;
 use callgate::approval::{Inbox, InboxError, InboxItem, RequestStatus};
 use callgate::card::call_digest;
 use callgate::host::SystemClock;
@@ -26,6 +25,7 @@ use callgate::json as values;
 use callgate::json::Value;
 use callgate::message::{Approver, RequestPart, ResponsePart};
 use callgate::principal::{Principal, PrincipalComparison};
+use callgate_server::approval_document;
 
 /// List and answer the approval requests of a run or a gateway (human in the loop).
 ///

@@ -71,8 +71,12 @@ pub(super) struct AccessRules {
 impl AccessRules {
     /// The access of a caller with this context.
     pub(super) fn access(&self, roles: Option<&Value>) -> AccessSet {
-        let roles: Vec<&str> = roles.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-        let named = self.roles.iter().filter(|(_, holders)| holders.iter().any(|role| roles.contains(&role.as_str())));
+        let roles: Vec<&str> =
+            roles.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let named = self
+            .roles
+            .iter()
+            .filter(|(_, holders)| holders.iter().any(|role| roles.contains(&role.as_str())));
         let mut kinds: Vec<Access> = named.map(|(access, _)| *access).collect();
         if !self.roles.iter().any(|(access, _)| *access == Access::Caller) {
             kinds.push(Access::Caller);
@@ -105,7 +109,7 @@ mod tests {
         let access = |roles: &Value| rules.access(Some(roles)).names().collect::<Vec<_>>();
         assert_eq!(access(&json!(["security", "x"])), ["caller", "approver"]);
         assert_eq!(access(&json!(["x"])), ["caller"]);
-        assert_eq!(access(&json!("security")), ["caller"], "a string is no list of roles");
+        assert_eq!(access(&json!("security")), ["caller"], "a string is not a list of roles");
         let closed = AccessRules { roles: vec![(Access::Caller, vec!["agents".into()])] };
         assert_eq!(closed.access(None), AccessSet::default());
     }

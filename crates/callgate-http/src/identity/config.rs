@@ -7,8 +7,8 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use ring::digest;
 
-use super::access::{self, Access, AccessRules, AccessSet};
 use super::Authenticator;
+use super::access::{self, Access, AccessRules, AccessSet};
 use super::claims::ClaimMapping;
 use super::config_schema::identity_record;
 use super::issuer::{Issuer, VerificationKey};
@@ -332,7 +332,9 @@ impl IdentityReader<'_> {
 /// The access of a token's caller: its list, or else that of a caller.
 fn token_access(node: &YamlNode) -> AccessSet {
     match node.get("access") {
-        Some(list) => access::from_names(list.items().unwrap_or_default().iter().filter_map(YamlNode::as_str)),
+        Some(list) => {
+            access::from_names(list.items().unwrap_or_default().iter().filter_map(YamlNode::as_str))
+        }
         None => AccessSet::CALLER,
     }
 }

@@ -26,7 +26,6 @@ pub use config::IdentityError;
 pub use config_schema::identity_record;
 pub use reload::{IdentityFile, ReloadableAuthenticator, WatchedFile};
 
-
 /// The maximum length of a token, in bytes.
 const MAX_TOKEN_LENGTH: usize = 16 << 10;
 

@@ -16,7 +16,7 @@ use crate::approval_document::{approval_document, grant_document};
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
 use crate::problem::Problem;
 use crate::request_types::{AnswerBody, AnswerDecision};
-use crate::session_factory::shown_name;
+use crate::session_name::shown_name;
 
 /// The number of entries of a page by default, and at most.
 const PAGE: (usize, usize) = (100, 500);
@@ -31,7 +31,10 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         body: None,
         query: &[
             ("status", "`pending`, or `all`. Default: `pending`."),
-            ("search", "Only requests whose tool, session, requester, message or arguments contain this text."),
+            (
+                "search",
+                "Only requests whose tool, session, requester, message or arguments contain this text.",
+            ),
             ("limit", "How many to return. Default 100, at most 500."),
             ("offset", "How many to skip."),
         ],
@@ -122,7 +125,8 @@ fn document(item: &InboxItem) -> Value {
 }
 
 async fn list(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
-    let (limit, offset) = (request.number("limit", PAGE.0, PAGE.1)?, request.number("offset", 0, usize::MAX)?);
+    let (limit, offset) =
+        (request.number("limit", PAGE.0, PAGE.1)?, request.number("offset", 0, usize::MAX)?);
     let only_pending = match request.query.get("status").map(String::as_str) {
         None | Some("pending") => true,
         Some("all") => false,
@@ -155,7 +159,12 @@ fn summary(mut document: Value) -> Value {
 fn contains(item: &InboxItem, search: &str) -> bool {
     let request = &item.request;
     let requester = item.bound_request.as_ref().and_then(|bound| bound.requester.as_deref());
-    let texts = [Some(request.tool_name.as_str()), request.message.as_deref(), requester, Some(&item.key.conversation)];
+    let texts = [
+        Some(request.tool_name.as_str()),
+        request.message.as_deref(),
+        requester,
+        Some(&item.key.conversation),
+    ];
     texts.into_iter().flatten().any(|text| text.to_lowercase().contains(search))
         || request.input.to_string().to_lowercase().contains(search)
 }
@@ -213,7 +222,7 @@ async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     });
     let tenant = after.bound_request.as_ref().map(|bound| bound.tenant.clone());
     let Value::Object(members) = members else { return Ok(ApiResponse::ok(document(&after))) };
-    api.activity.add("approval_answered", tenant, Some(&item.key.conversation), members);
+    api.activity.add("answer_recorded", tenant, Some(&item.key.conversation), members);
     Ok(ApiResponse::ok(document(&after)))
 }
 

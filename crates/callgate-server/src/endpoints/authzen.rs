@@ -152,7 +152,9 @@ async fn evaluate(api: &Api, request: &ApiRequest, body: EvaluationBody) -> Resu
     let CallerSession { mut session, context, .. } = api.open_session(&request.caller, session)?;
     call.context = context;
     let mut evaluations = session.evaluate_round(std::slice::from_ref(&call)).await?;
-    evaluations.pop().ok_or_else(|| Problem::new(500, "internal_error", "Callgate failed to decide this call"))
+    evaluations
+        .pop()
+        .ok_or_else(|| Problem::new(500, "internal_error", "Callgate failed to decide this call"))
 }
 
 /// A decision is true only if nothing else is needed: no approval, no answer of a policy in the tool's place.
@@ -209,7 +211,8 @@ async fn evaluations(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespo
 
 /// A request with the members of the whole that it lacks.
 fn complete(whole: &EvaluationsBody, item: EvaluationItem) -> Result<EvaluationBody, Problem> {
-    let missing = |member: &str| Problem::invalid(format!("`{member}` is missing in a request, and in the whole"));
+    let missing =
+        |member: &str| Problem::invalid(format!("`{member}` is missing in a request, and in the whole"));
     Ok(EvaluationBody {
         subject: item.subject.or_else(|| whole.subject.clone()).ok_or_else(|| missing("subject"))?,
         action: item.action.or_else(|| whole.action.clone()).ok_or_else(|| missing("action"))?,

@@ -26,7 +26,10 @@ const WAIT: &[(&str, &str)] =
     &[("wait", "How many seconds to wait while the operation is running. Default 20, at most 60.")];
 
 const STATUSES: &[(u16, &str)] = &[
-    (200, "`status: execute`: execute these calls and report their results. `status: completed`: the outcomes."),
+    (
+        200,
+        "`status: execute`: execute these calls and report their results. `status: completed`: the outcomes.",
+    ),
     (202, "`status: running`: the operation waits, for a limit or the delay of a retry. Ask again."),
 ];
 
@@ -39,7 +42,10 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         summary: "Decide a call or a round of calls. Executes, counts and records nothing.",
         body: Some(SchemaGenerator::subschema_for::<DecideBody>),
         query: &[],
-        responses: &[(200, "The decision on the call (`decision`), or on each call of the round (`decisions`).")],
+        responses: &[(
+            200,
+            "The decision on the call (`decision`), or on each call of the round (`decisions`).",
+        )],
         handler: |api, request| Box::pin(decide(api, request)),
     },
     Endpoint {
@@ -227,19 +233,18 @@ impl Api {
         F: Future<Output = Value> + Send + 'static,
     {
         if *self.closing.borrow() {
-            return Err(Problem::unavailable("shutting_down", "the server is shutting down; send the call again"));
+            return Err(Problem::unavailable(
+                "shutting_down",
+                "the server is shutting down; send the call again",
+            ));
         }
         let operation = match self.operations.start(owner, calls.as_deref())? {
             OperationStart::Known(operation) => return Ok(operation),
             OperationStart::New(operation) => operation,
         };
         let failed = json!({ "status": "failed", "detail": "Callgate failed to run these calls" });
-        let end = OperationEnd {
-            api: Arc::clone(self),
-            operation: Arc::clone(&operation),
-            calls,
-            result: failed,
-        };
+        let end =
+            OperationEnd { api: Arc::clone(self), operation: Arc::clone(&operation), calls, result: failed };
         let running = run(RemoteExecutor { operation: Arc::clone(&operation) });
         tokio::spawn(end.run(running));
         Ok(operation)

@@ -16,7 +16,10 @@ use crate::request_types::{HistoryBody, parse_task};
 use crate::session_factory::{CallerSession, SessionRequest};
 
 const RESPONSES: &[(u16, &str)] = &[
-    (200, "`status: execute`: execute these calls and report their results. `status: completed`: the messages with results and approval requests."),
+    (
+        200,
+        "`status: execute`: execute these calls and report their results. `status: completed`: the messages with results and approval requests.",
+    ),
     (202, "`status: running`: the operation waits. Ask again."),
 ];
 

@@ -1,0 +1,74 @@
+//! The API without HTTP: a request with its caller → a response. The HTTP server and the line protocol serve it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callgate::json::Value;
+use callgate_http::Caller;
+
+use crate::api::Api;
+use crate::endpoint::{ApiRequest, ApiResponse, Endpoint};
+use crate::endpoints;
+use crate::problem::Problem;
+
+/// A request before it is routed.
+pub(crate) struct UnroutedRequest<'r> {
+    pub(crate) caller: Caller,
+    pub(crate) method: &'r str,
+    pub(crate) path: &'r str,
+    pub(crate) query: BTreeMap<String, String>,
+    pub(crate) trace_parent: Option<String>,
+}
+
+/// The endpoint of a request, which its caller may use.
+pub(crate) struct RoutedRequest {
+    pub(crate) endpoint: &'static Endpoint,
+    request: ApiRequest,
+}
+
+impl Api {
+    /// Finds the endpoint of a request.
+    ///
+    /// # Errors
+    /// There is none, or the caller may not use it.
+    pub(crate) fn route(&self, unrouted: UnroutedRequest<'_>) -> Result<RoutedRequest, Problem> {
+        let UnroutedRequest { caller, method, path, query, trace_parent } = unrouted;
+        let on_path = || endpoints::all().filter_map(|endpoint| Some((endpoint, endpoint.matches(path)?)));
+        let Some((endpoint, parameters)) = on_path().find(|(endpoint, _)| endpoint.method.name() == method)
+        else {
+            let allowed: Vec<&str> = on_path().map(|(endpoint, _)| endpoint.method.name()).collect();
+            return Err(match allowed.is_empty() {
+                true => Problem::not_found("there is no such endpoint; see /openapi.json"),
+                false => Problem::new(
+                    405,
+                    "method_not_allowed",
+                    format!("use {} for this path", allowed.join(" or ")),
+                ),
+            });
+        };
+        if !caller.access.allows(endpoint.access) {
+            let needed = endpoint.access.name();
+            let detail = format!(
+                "this needs `{needed}` access: sign in with the token that the server printed, or with one whose entry in the identity file \
+                 has `access: [{needed}]`"
+            );
+            return Err(Problem::new(403, "access_denied", detail));
+        }
+        let request = ApiRequest { caller, parameters, query, body: Value::Null, trace_parent };
+        Ok(RoutedRequest { endpoint, request })
+    }
+
+    /// Answers a request with this body (null for none).
+    pub(crate) async fn answer(self: &Arc<Self>, routed: RoutedRequest, body: Value) -> ApiResponse {
+        let RoutedRequest { endpoint, mut request } = routed;
+        request.body = body;
+        (endpoint.handler)(self, request).await.unwrap_or_else(|problem| problem.into())
+    }
+}
+
+impl RoutedRequest {
+    /// Whether it takes a body.
+    pub(crate) fn takes_body(&self) -> bool {
+        self.endpoint.body.is_some()
+    }
+}
