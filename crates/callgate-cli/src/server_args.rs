@@ -28,7 +28,7 @@ pub(super) struct ServerArgs {
 /// The result of reading the arguments.
 pub(super) enum ServerSetup {
     /// The configuration.
-    Config(Config),
+    Config(Box<Config>),
     /// The config file has errors, which have been reported.
     Invalid,
 }
@@ -37,7 +37,7 @@ impl ServerArgs {
     pub(super) fn read_config(&self) -> Result<ServerSetup, CommandError> {
         if let Some(file) = &self.config {
             return Ok(match Config::read(file, |name| std::env::var(name).ok()) {
-                Ok(config) => ServerSetup::Config(config),
+                Ok(config) => ServerSetup::Config(Box::new(config)),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
                     ServerSetup::Invalid
@@ -46,7 +46,7 @@ impl ServerArgs {
         }
         let reach = self.transport()?;
         let server = ConfiguredServer { name: self.name.clone(), prefix: None, reach, policies: Vec::new() };
-        Ok(ServerSetup::Config(Config { servers: vec![server], ..Config::default() }))
+        Ok(ServerSetup::Config(Box::new(Config { servers: vec![server], ..Config::default() })))
     }
 
     fn transport(&self) -> Result<Transport, CommandError> {
