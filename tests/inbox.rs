@@ -80,6 +80,22 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
 }
 
 #[test]
+fn answer_is_for_the_request_that_was_shown() {
+    let clock = noon();
+    let (store, _) = store_with_pending_call(&clock, keys("5a"));
+    let inbox = Inbox::new(store, keys("5a"), clock.clone());
+    let shown = clock.block_on(inbox.find("approval_c1")).unwrap();
+    let mut other = shown.clone();
+    other.request.approval_token = Some("of a request that was replaced".to_owned());
+    let answer =
+        |item| clock.block_on(inbox.answer_shown(item, plain_approval(), Some(Approver::new("ana"))));
+    let refused = answer(&other);
+    assert!(matches!(refused, Err(InboxError::Rejected { code: "changed", .. })), "{refused:?}");
+    assert!(clock.block_on(inbox.list()).unwrap()[0].is_pending());
+    assert!(!answer(&shown).unwrap().is_pending());
+}
+
+#[test]
 fn store_with_unproven_ownership_is_not_listed() {
     let clock = noon();
     // An ephemeral store is not encrypted, but its requests are.

@@ -99,6 +99,29 @@ impl Inbox {
         response: ResponsePart,
         by: Option<Approver>,
     ) -> Result<InboxItem, InboxError> {
+        self.record_answer(name, None, response, by).await
+    }
+
+    /// Records an answer as [`answer`](Self::answer) does, to exactly the request that the approver was shown.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer), and [`InboxError::Rejected`] with the code `changed` if another request has taken its place since.
+    pub async fn answer_shown(
+        &self,
+        shown: &InboxItem,
+        response: ResponsePart,
+        by: Option<Approver>,
+    ) -> Result<InboxItem, InboxError> {
+        self.record_answer(&shown.key, Some(shown), response, by).await
+    }
+
+    async fn record_answer(
+        &self,
+        name: &LedgerKey,
+        shown: Option<&InboxItem>,
+        response: ResponsePart,
+        by: Option<Approver>,
+    ) -> Result<InboxItem, InboxError> {
         let ledger = self.ledger();
         for _ in 0..MAX_TRIES {
             let unknown = || LedgerError::NotFound(name.occurrence_id.clone());
@@ -106,6 +129,11 @@ impl Inbox {
             let item = self
                 .build_item(name.clone(), &entry)
                 .ok_or_else(|| rejected_answer(AnswerRecordError::NotRequested))?;
+            if shown.is_some_and(|shown| shown.request.approval_token != item.request.approval_token) {
+                let why =
+                    "the request has changed since it was shown; read it again before you answer".to_owned();
+                return Err(InboxError::Rejected { code: "changed", why });
+            }
             let response = self.check_answer(&item, response.clone(), by.clone())?;
             let after = match ledger.record_answer(name, &response).await {
                 Ok(after) => after,

@@ -116,7 +116,8 @@ impl std::fmt::Display for JsonType {
 }
 
 /// About how many bytes a value has as JSON.
-pub(crate) fn approximate_size(value: &Value) -> usize {
+#[doc(hidden)]
+pub fn approximate_size(value: &Value) -> usize {
     const PER_VALUE: usize = 8;
     let size = match value {
         Value::String(text) => text.len(),

@@ -45,6 +45,17 @@ pub enum Mode {
     Off,
 }
 
+impl Mode {
+    /// The name in rules files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Shadow => "shadow",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// A compiled policy.
 #[derive(Debug)]
 pub struct Policy {

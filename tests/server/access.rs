@@ -90,6 +90,23 @@ async fn only_a_host_sets_context_and_task() {
 }
 
 #[tokio::test]
+async fn a_host_keeps_its_own_name_unless_it_names_a_user() {
+    use callgate::json::Map;
+    use callgate_http::IdentityFile;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("identities.yaml");
+    std::fs::write(&path, identities(&[("bob", "access: [host]")])).unwrap();
+    let operator = Map::from_iter([("principal".to_owned(), json!("nobody"))]);
+    let server = RunningServer::start(RULES, folder, |server| {
+        server.with_identity_file(IdentityFile::open(&path).unwrap()).with_context(operator)
+    })
+    .await;
+    let body = json!({ "call": { "tool": "read" }, "context": { "request": 7 } });
+    let own = server.send_as(&token("bob"), "POST", "/v1/decide", Some(&body)).await;
+    assert_eq!(own.body["decision"]["effect"], "deny", "the operator's context names no user: {own:?}");
+}
+
+#[tokio::test]
 async fn approvers_see_only_their_tenant() {
     let server = server().await;
     let body = call("c1", "pay", json!({}));

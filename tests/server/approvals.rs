@@ -126,3 +126,14 @@ async fn activity_has_requests_answers_and_results() {
     assert!(!get("?policy=ask").await.is_empty());
     assert!(get("?policy=other").await.is_empty());
 }
+
+#[tokio::test]
+async fn activity_leaves_out_long_contents() {
+    let server = RunningServer::new(RULES).await;
+    let begun = server.post("/v1/calls", &call("c1", "read", json!({ "text": "x".repeat(10_000) }))).await;
+    let done = server.report(&begun, json!({ "output": "short" })).await;
+    assert_eq!(done.body["outcome"]["input"]["text"].as_str().unwrap().len(), 10_000);
+    let events = server.send_as(&server.token, "GET", "/v1/activity", None).await;
+    let event = &events.body["events"][0];
+    assert_eq!((&event["input"], &event["output"]), (&json!(null), &json!("short")), "{events:?}");
+}

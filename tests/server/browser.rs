@@ -43,6 +43,14 @@ async fn an_invalid_token_does_not_sign_in() {
 }
 
 #[tokio::test]
+async fn nobody_sends_long_bodies_before_signing_in() {
+    let server = RunningServer::new(RULES).await;
+    let body = json!({ "token": "x".repeat(40_000) }).to_string();
+    let reply = server.send("POST", "/v1/browser-session", PAGE, Some(&body)).await;
+    assert_eq!((reply.status, &reply.body["code"]), (413, &json!("too_large")));
+}
+
+#[tokio::test]
 async fn a_cookie_alone_answers_nothing() {
     let server = RunningServer::new(RULES).await;
     let cookie = sign_in(&server).await;

@@ -45,8 +45,8 @@ async fn decides_a_round_as_a_whole_and_explains_a_call() {
         .map(|decision| decision["effect"].clone())
         .collect();
     assert_eq!(effects, [json!("run"), json!("deny")]);
-    let one = json!({ "call": { "tool": "pay", "input": { "amount": 1 } }, "explain": true });
-    let reply = server.post("/v1/decide", &one).await;
+    let one = json!({ "call": { "tool": "pay", "input": { "amount": 1 } } });
+    let reply = server.post("/v1/decide?explain=true", &one).await;
     assert!(reply.body["explanation"].to_string().contains("no-large"), "{reply:?}");
 }
 
@@ -167,4 +167,28 @@ async fn invalid_requests_get_a_problem_with_the_place() {
     let deep = format!("{{\"call\":{{\"tool\":\"x\",\"input\":{}1{}}}}}", "[".repeat(5000), "]".repeat(5000));
     let reply = server.send("POST", "/v1/decide", "content-type: application/json\r\n", Some(&deep)).await;
     assert_eq!(reply.status, 400);
+}
+
+#[tokio::test]
+async fn errors_say_what_is_allowed() {
+    let server = RunningServer::new(RULES).await;
+    let reply = server.send("GET", "/v1/decide", "", None).await;
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")), "{reply:?}");
+    let unclear = server.post("/v1/decide?explain=yes", &call("c1", "pay", json!({}))).await;
+    assert_eq!((unclear.status, &unclear.body["code"]), (400, &json!("invalid_request")));
+}
+
+#[tokio::test]
+async fn rules_have_the_modes_of_their_policies() {
+    let rules = "policies: [ { id: a, match: x, deny: {} }, { id: b, match: x, mode: shadow, deny: {} }, \
+                 { id: c, match: x, mode: off, deny: {} } ]";
+    let server = RunningServer::new(rules).await;
+    let reply = server.send_as(&server.token, "GET", "/v1/rules", None).await;
+    let policies = reply.body["policies"].as_array().unwrap();
+    let modes: Vec<_> = policies.iter().map(|policy| policy["mode"].clone()).collect();
+    assert_eq!(
+        modes,
+        [json!("enforce"), json!("shadow")],
+        "a policy that is off is not in effect: {reply:?}"
+    );
 }

@@ -6,6 +6,7 @@ mod headers;
 mod responses;
 mod origin_policy;
 mod connection_limits;
+mod listen_address;
 mod health_probe;
 mod metrics_server;
 mod conversations;
@@ -19,6 +20,7 @@ pub use identity::{
     Access, AccessSet, AuthenticationError, Authenticator, Caller, IdentityError, IdentityFile,
     ReloadableAuthenticator, WatchedFile, identity_record,
 };
+pub use listen_address::check_listen_address;
 pub use metrics_server::{BearerSecret, MetricsServer};
 pub use origin_policy::{OriginError, OriginPolicy, preflight};
 pub use responses::{empty, with_body};

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::health_probe::HealthProbe;
 use crate::origin_policy::OriginPolicy;
-use crate::{connection_limits, headers, responses};
+use crate::{check_listen_address, connection_limits, headers, responses};
 
 /// The maximum number of connections: Prometheus and probes need a few.
 const MAX_CONNECTIONS: usize = 48;
@@ -106,13 +106,8 @@ impl MetricsServer {
     /// # Errors
     /// The address is reachable from other machines, and no token is required.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
-        if address.ip().is_loopback() || self.secret.is_some() {
-            return Ok(());
-        }
-        Err(format!(
-            "`{address}` can be reached from other machines, but the metrics can be read without a token: configure one, or listen on \
-             127.0.0.1"
-        ))
+        let why = "the metrics can be read without a token";
+        check_listen_address(address, self.secret.is_some(), why, "configure one")
     }
 
     /// Serves requests until its future is dropped.

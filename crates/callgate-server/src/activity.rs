@@ -12,17 +12,25 @@ use crate::session_name::shown_name;
 
 /// The number of entries that are kept.
 const MAX_ENTRIES: usize = 5_000;
+/// The longest argument list, result or error of an entry, in bytes of JSON: longer ones are left out, so that callers can't fill the
+/// memory.
+const MAX_CONTENT: usize = 4 << 10;
 /// The number of events that a slow stream may be behind.
 const MAX_BACKLOG: usize = 1_024;
 
 /// The last completed calls and approval events, and the open streams.
 pub(crate) struct Activity {
-    entries: Mutex<VecDeque<Arc<ActivityEntry>>>,
-    /// The number of entries so far: their position in the course of events.
-    count: AtomicU64,
+    entries: Mutex<Entries>,
     streams: broadcast::Sender<Arc<ActivityEntry>>,
     /// Changes with every event of an approval request.
     approval_changes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Entries {
+    last: VecDeque<Arc<ActivityEntry>>,
+    /// The number of entries so far.
+    count: u64,
 }
 
 /// One event.
@@ -44,13 +52,12 @@ impl Activity {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             entries: Mutex::default(),
-            count: AtomicU64::new(0),
             streams: broadcast::channel(MAX_BACKLOG).0,
             approval_changes: AtomicU64::new(0),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ActivityEntry>>> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,7 +83,7 @@ impl Activity {
         is_meant: impl Fn(&ActivityEntry) -> bool,
     ) -> Vec<Arc<ActivityEntry>> {
         let entries = self.lock();
-        entries.iter().rev().filter(|entry| is_meant(entry)).take(most).cloned().collect()
+        entries.last.iter().rev().filter(|entry| is_meant(entry)).take(most).cloned().collect()
     }
 
     /// Adds an event that is none of the engine's, such as an answer that was given here.
@@ -87,9 +94,7 @@ impl Activity {
         session: Option<&str>,
         members: Map,
     ) {
-        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let mut document = json!({
-            "number": number,
             "event": event,
             "time": jiff::Timestamp::now().to_string(),
             "session": session.map(shown_name),
@@ -98,18 +103,26 @@ impl Activity {
         if let Value::Object(all) = &mut document {
             all.extend(members);
         }
-        let entry = ActivityEntry { number, event, tenant, session: session.map(str::to_owned), document };
-        let entry = Arc::new(entry);
-        {
-            let mut entries = self.lock();
-            if entries.len() >= MAX_ENTRIES {
-                entries.pop_front();
-            }
-            entries.push_back(Arc::clone(&entry));
+        let session = session.map(str::to_owned);
+        let mut entries = self.lock();
+        entries.count += 1;
+        let number = entries.count;
+        if let Value::Object(all) = &mut document {
+            all.insert("number".to_owned(), json!(number));
         }
-        // Nobody may be listening.
+        let entry = Arc::new(ActivityEntry { number, event, tenant, session, document });
+        if entries.last.len() >= MAX_ENTRIES {
+            entries.last.pop_front();
+        }
+        entries.last.push_back(Arc::clone(&entry));
+        // Below the lock, so that streams get the events in the order of their numbers. Nobody may be listening.
         let _ = self.streams.send(entry);
     }
+}
+
+/// A part of an entry: null if it is too long to be kept.
+fn content(value: &Value) -> Value {
+    if callgate::json::approximate_size(value) > MAX_CONTENT { Value::Null } else { value.clone() }
 }
 
 /// The observer of an engine.
@@ -125,9 +138,9 @@ impl Observer for ActivityObserver {
                     "tool": outcome.tool,
                     "outcome": outcome.outcome,
                     "reason": outcome.reason,
-                    "input": outcome.input,
-                    "output": outcome.output,
-                    "error": outcome.error,
+                    "input": content(&outcome.input),
+                    "output": outcome.output.as_ref().map(content),
+                    "error": outcome.error.as_ref().map(|error| content(&json!(error))),
                     "policies": outcome.policies,
                     "approval": outcome.approval.as_ref().map(|request| request.approval_id.as_str()),
                     "duration_us": outcome.duration_us,

@@ -70,6 +70,14 @@ impl Endpoint {
     }
 }
 
+/// The body of a request.
+#[derive(Debug, Default)]
+pub(crate) struct RequestBody {
+    pub(crate) value: Value,
+    /// The length as it was received, in bytes.
+    pub(crate) bytes: usize,
+}
+
 /// A request whose caller is known.
 pub(crate) struct ApiRequest {
     pub(crate) caller: Caller,
@@ -78,6 +86,8 @@ pub(crate) struct ApiRequest {
     pub(crate) query: BTreeMap<String, String>,
     /// The body; null if there is none.
     pub(crate) body: Value,
+    /// The length of the body as it was received, in bytes.
+    pub(crate) body_bytes: usize,
     /// The span that the request belongs to (W3C Trace Context).
     pub(crate) trace_parent: Option<String>,
 }
@@ -99,6 +109,20 @@ impl ApiRequest {
         json::from_value(self.body.take()).map_err(|error| Problem::invalid(error.to_string()))
     }
 
+    /// A truth value of the query; false if it is absent.
+    ///
+    /// # Errors
+    /// It is neither `true` nor `false`.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.query.get(name).map(String::as_str) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => {
+                Err(Problem::invalid(format!("the query parameter `{name}` must be `true` or `false`")))
+            }
+        }
+    }
+
     /// A number of the query, or else a default; at most `most`.
     ///
     /// # Errors
@@ -118,18 +142,23 @@ impl ApiRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApiResponse {
     pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Value,
 }
 
 impl ApiResponse {
+    pub(crate) fn new(status: u16, body: Value) -> Self {
+        Self { status, headers: Vec::new(), body }
+    }
+
     pub(crate) fn ok(body: Value) -> Self {
-        Self { status: 200, body }
+        Self::new(200, body)
     }
 }
 
 impl From<Problem> for ApiResponse {
     fn from(problem: Problem) -> Self {
-        Self { status: problem.status, body: problem.body() }
+        Self { status: problem.status, body: problem.body(), headers: problem.headers }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::api::Api;
 use crate::browser_sessions::BrowserSessions;
-use crate::endpoint::{ApiRequest, ApiResponse, parse_query};
+use crate::endpoint::{ApiRequest, ApiResponse, RequestBody, parse_query};
 use crate::event_stream::event_stream;
 use crate::openapi::openapi_document;
 use crate::page;
@@ -26,6 +26,8 @@ use crate::router::UnroutedRequest;
 
 /// The longest body, in bytes.
 const MAX_BODY: usize = 16 << 20;
+/// The longest body of a request that nobody is signed in for, in bytes.
+const MAX_SIGN_IN: usize = 32 << 10;
 /// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The header that only the page sends: a page of another origin can't set it.
@@ -48,8 +50,8 @@ pub(crate) struct HttpState {
 /// The entry point of every request.
 pub(crate) async fn handle(State(state): State<Arc<HttpState>>, request: Request<Body>) -> Response {
     let mut response = match state.origin_policy.check(request.headers()) {
-        Ok(()) => state.serve(request).await.unwrap_or_else(|problem| problem_response(&problem)),
-        Err(error) => problem_response(&Problem::new(403, "origin_rejected", error.to_string())),
+        Ok(()) => state.serve(request).await.unwrap_or_else(|problem| api_response(problem.into())),
+        Err(error) => api_response(Problem::new(403, "origin_rejected", error.to_string()).into()),
     };
     let headers = response.headers_mut();
     for (name, value) in [
@@ -72,7 +74,7 @@ impl HttpState {
                 return Ok(with_body(200, JSON, openapi_document().to_string()));
             }
             (&Method::GET, "/.well-known/authzen-configuration") => {
-                return Ok(json_response(200, &authzen_configuration(&parts.headers)));
+                return Ok(api_response(ApiResponse::ok(authzen_configuration(&parts.headers))));
             }
             (&Method::GET, path) => {
                 if let Some(response) = page::file(path) {
@@ -99,11 +101,10 @@ impl HttpState {
         let unrouted = UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace_parent };
         let routed = self.api.route(unrouted)?;
         let body = match routed.takes_body() {
-            true => read_body(&parts.headers, body).await?,
-            false => Value::Null,
+            true => read_body(&parts.headers, body, MAX_BODY).await?,
+            false => RequestBody::default(),
         };
-        let ApiResponse { status, body } = self.api.answer(routed, body).await;
-        Ok(json_response(status, &body))
+        Ok(api_response(self.api.answer(routed, body).await))
     }
 
     /// Who sends a request: by its token, or by the cookie of the page.
@@ -130,17 +131,20 @@ impl HttpState {
                 (self.log)(&format!("authentication failed: {why}"));
             }
             Problem::new(401, "unauthenticated", "send a valid bearer token in the header `Authorization`")
+                .with_header("www-authenticate", "Bearer")
         })
     }
 
     /// Signs a person in, who enters a token on the page.
     async fn sign_in(&self, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
         check_page_request(headers)?;
+        let RequestBody { value: body, bytes: body_bytes } = read_body(headers, body, MAX_SIGN_IN).await?;
         let mut request = ApiRequest {
             caller: Caller::anonymous(),
             parameters: Vec::new(),
             query: Default::default(),
-            body: read_body(headers, body).await?,
+            body,
+            body_bytes,
             trace_parent: None,
         };
         let SignInBody { token } = request.take_body()?;
@@ -168,8 +172,8 @@ fn check_page_request(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads the JSON body of a request.
-async fn read_body(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
+/// Reads the JSON body of a request, of at most `most` bytes.
+async fn read_body(headers: &HeaderMap, body: Body, most: usize) -> Result<RequestBody, Problem> {
     if !has_json_body(headers) {
         return Err(Problem::new(
             415,
@@ -177,36 +181,32 @@ async fn read_body(headers: &HeaderMap, body: Body) -> Result<Value, Problem> {
             "the content type must be `application/json`",
         ));
     }
-    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await {
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => {
-            let detail = format!("the body is incomplete, or longer than {MAX_BODY} bytes");
+            let detail = format!("the body is incomplete, or longer than {most} bytes");
             return Err(Problem::new(413, "too_large", detail));
         }
         Err(_) => return Err(Problem::new(408, "timeout", "the body took too long to arrive")),
     };
-    json::parse_bytes(&bytes).map_err(|error| {
+    let value = json::parse_bytes(&bytes).map_err(|error| {
         let detail = format!(
             "the body is invalid JSON at line {}, column {}: {}",
             error.line, error.column, error.kind
         );
         Problem::new(400, "invalid_json", detail)
-    })
+    })?;
+    Ok(RequestBody { value, bytes: bytes.len() })
 }
 
-fn json_response(status: u16, body: &Value) -> Response {
+fn api_response(answer: ApiResponse) -> Response {
+    let ApiResponse { status, headers, body } = answer;
     let content_type = if status >= 400 { MEDIA_TYPE } else { JSON };
-    with_body(status, content_type, body.to_string())
-}
-
-fn problem_response(problem: &Problem) -> Response {
-    let mut response = json_response(problem.status, &problem.body());
-    let headers = response.headers_mut();
-    if problem.status == 401 {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    if let Some(seconds) = problem.retry_after {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    let mut response = with_body(status, content_type, body.to_string());
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().insert(name, value);
+        }
     }
     response
 }

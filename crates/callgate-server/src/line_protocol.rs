@@ -9,13 +9,13 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::api::Api;
-use crate::endpoint::{ApiResponse, parse_query};
+use crate::endpoint::{ApiResponse, RequestBody, parse_query};
 use crate::problem::Problem;
 use crate::router::UnroutedRequest;
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 16 << 20;
-/// Responses that wait for the reader; then requests wait.
+/// The responses that wait for the reader of the output; the requests of further ones wait with them.
 const MAX_PENDING: usize = 64;
 
 /// Serves requests until the input ends, and then until all of them are answered.
@@ -74,14 +74,14 @@ async fn answer(api: &Arc<Api>, line: &[u8]) -> String {
     let (id, response) = match json::parse_bytes(line) {
         Ok(message) => {
             let id = message.get("id").cloned().unwrap_or_default();
-            (id, dispatch(api, message).await.unwrap_or_else(ApiResponse::from))
+            (id, dispatch(api, message, line.len()).await.unwrap_or_else(ApiResponse::from))
         }
         Err(error) => (Value::Null, Problem::invalid(format!("the line is invalid JSON: {error}")).into()),
     };
     json!({ "id": id, "status": response.status, "body": response.body }).to_string()
 }
 
-async fn dispatch(api: &Arc<Api>, mut message: Value) -> Result<ApiResponse, Problem> {
+async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<ApiResponse, Problem> {
     let wanted = || {
         Problem::invalid(
             "a line must be an object with `id`, `method`, `path` and, if the endpoint takes one, `body`",
@@ -100,6 +100,6 @@ async fn dispatch(api: &Arc<Api>, mut message: Value) -> Result<ApiResponse, Pro
         trace_parent,
     };
     let routed = api.route(unrouted)?;
-    let body = message.get_mut("body").map(Value::take).unwrap_or_default();
-    Ok(api.answer(routed, body).await)
+    let value = message.get_mut("body").map(Value::take).unwrap_or_default();
+    Ok(api.answer(routed, RequestBody { value, bytes }).await)
 }

@@ -4,6 +4,7 @@
 //! it to the host as an [`Execution`], and the host reports the result. What happens afterwards (retries, redaction, labels) is the
 //! session's.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,10 @@ pub(crate) struct Operation {
     pub(crate) id: String,
     /// The name of the caller that it belongs to.
     pub(crate) owner: String,
+    /// What identifies its calls, if anything does.
+    pub(crate) calls: Option<String>,
+    /// The bytes of its requests, while it is in progress.
+    pub(crate) held_bytes: AtomicUsize,
     /// How long the host may take to report a result.
     report_timeout: Duration,
     state: Mutex<OperationState>,
@@ -69,9 +74,15 @@ const TIMED_OUT: &str = "the host did not report a result in time; the tool may 
 const DROPPED: &str = "a policy ended the execution before its result was reported, such as a timeout";
 
 impl Operation {
-    pub(crate) fn new(id: String, owner: String, report_timeout: Duration) -> Arc<Self> {
+    /// An operation with this id, of this caller. `calls` identifies its calls, if anything does.
+    pub(crate) fn new(
+        id: String,
+        owner: String,
+        calls: Option<String>,
+        report_timeout: Duration,
+    ) -> Arc<Self> {
         let (state, changes) = (Mutex::default(), watch::Sender::new(0));
-        Arc::new(Self { id, owner, report_timeout, state, changes })
+        Arc::new(Self { id, owner, calls, held_bytes: AtomicUsize::new(0), report_timeout, state, changes })
     }
 
     fn lock(&self) -> MutexGuard<'_, OperationState> {
@@ -94,6 +105,11 @@ impl Operation {
             state.ended = Some(Instant::now());
         }
         self.changed();
+    }
+
+    /// About how many bytes its response has.
+    pub(crate) fn result_bytes(&self) -> usize {
+        self.lock().result.as_ref().map_or(0, json::approximate_size)
     }
 
     /// How long ago it ended. `None` if it has not.
@@ -249,7 +265,7 @@ mod tests {
     use super::*;
 
     fn operation() -> Arc<Operation> {
-        Operation::new("op_1".into(), "ana".into(), Duration::from_secs(60))
+        Operation::new("op_1".into(), "ana".into(), None, Duration::from_secs(60))
     }
 
     fn spawn(operation: &Arc<Operation>) -> tokio::task::JoinHandle<ReportedResult> {

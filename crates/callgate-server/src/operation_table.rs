@@ -2,6 +2,7 @@
 //! connection broke finds the result.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +18,16 @@ const RETENTION: Duration = Duration::from_secs(10 * 60);
 const MAX_PER_CALLER: usize = 1_000;
 /// The most operations in progress.
 const MAX_OPEN: usize = 10_000;
+/// The most bytes that open operations of one caller hold: the calls that they were started with, and the results that were reported.
+const MAX_BYTES_PER_CALLER: usize = 64 << 20;
+/// The most bytes that all open operations hold.
+const MAX_OPEN_BYTES: usize = 256 << 20;
+/// A report up to this length is taken even then, so that every operation can be ended, with an error if need be.
+const SMALL_REPORT: usize = 16 << 10;
 /// The most operations that are kept after their end; the oldest are removed first.
 const MAX_ENDED: usize = 10_000;
+/// The most bytes of results of operations that have ended; the oldest are removed first.
+const MAX_ENDED_BYTES: usize = 64 << 20;
 
 /// The operations of a server.
 pub(crate) struct OperationTable {
@@ -33,10 +42,30 @@ struct Entries {
     by_id: HashMap<String, Arc<Operation>>,
     /// The operations in progress that run certain calls, by what identifies these.
     by_calls: HashMap<String, Arc<Operation>>,
-    /// The number of operations in progress of each caller.
-    open: HashMap<String, usize>,
-    /// The operations that have ended, the oldest first.
-    ended: VecDeque<Arc<Operation>>,
+    /// What the operations in progress of each caller hold.
+    open: HashMap<String, Usage>,
+    /// What all operations in progress hold.
+    all_open: Usage,
+    /// The operations that have ended, the oldest first, with the bytes of their results.
+    ended: VecDeque<(Arc<Operation>, usize)>,
+    ended_bytes: usize,
+}
+
+/// What operations in progress hold.
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    operations: usize,
+    bytes: usize,
+}
+
+/// The request for an operation.
+pub(crate) struct StartRequest<'r> {
+    /// The name of the caller.
+    pub(crate) owner: &'r str,
+    /// What identifies caller, session and calls; `None` for calls without ids, which nothing identifies.
+    pub(crate) calls: Option<String>,
+    /// The length of the request.
+    pub(crate) bytes: usize,
 }
 
 /// Whether a request starts an operation.
@@ -57,46 +86,59 @@ impl OperationTable {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The operation in progress of these calls, or else a new one. `calls` identifies caller, session and calls; `None` for calls without
-    /// ids, which nothing identifies.
+    /// The operation in progress of these calls, or else a new one.
     ///
     /// # Errors
-    /// Too many operations are in progress.
-    pub(crate) fn start(&self, owner: &str, calls: Option<&str>) -> Result<OperationStart, Problem> {
+    /// Too many operations are in progress, or they hold too much memory.
+    pub(crate) fn start(&self, request: StartRequest<'_>) -> Result<OperationStart, Problem> {
+        let StartRequest { owner, calls, bytes } = request;
         let id = random_id::new("op_")?;
         let mut entries = self.lock();
-        if let Some(known) = calls.and_then(|calls| entries.by_calls.get(calls)) {
+        if let Some(known) = calls.as_ref().and_then(|calls| entries.by_calls.get(calls)) {
             return Ok(OperationStart::Known(Arc::clone(known)));
         }
         let own = entries.open.get(owner).copied().unwrap_or_default();
-        if own >= MAX_PER_CALLER || entries.open.values().sum::<usize>() >= MAX_OPEN {
-            let detail =
-                "too many operations are in progress; report the results of calls that were executed";
-            return Err(Problem { retry_after: Some(5), ..Problem::new(429, "too_many_operations", detail) });
+        if own.operations >= MAX_PER_CALLER || entries.all_open.operations >= MAX_OPEN {
+            return Err(too_many("too many operations are in progress"));
         }
-        let operation = Operation::new(id, owner.to_owned(), self.report_timeout);
+        entries.check_bytes(owner, bytes)?;
+        let operation = Operation::new(id, owner.to_owned(), calls.clone(), self.report_timeout);
         entries.by_id.insert(operation.id.clone(), Arc::clone(&operation));
-        entries.open.insert(owner.to_owned(), own + 1);
         if let Some(calls) = calls {
-            entries.by_calls.insert(calls.to_owned(), Arc::clone(&operation));
+            entries.by_calls.insert(calls, Arc::clone(&operation));
         }
+        entries.all_open.operations += 1;
+        entries.open.entry(owner.to_owned()).or_default().operations += 1;
+        entries.hold(&operation, bytes);
         Ok(OperationStart::New(operation))
     }
 
+    /// Counts the result that is reported for an operation in progress.
+    ///
+    /// # Errors
+    /// The operations of its caller hold too much memory.
+    pub(crate) fn reserve(&self, operation: &Operation, bytes: usize) -> Result<(), Problem> {
+        let mut entries = self.lock();
+        if bytes > SMALL_REPORT {
+            entries.check_bytes(&operation.owner, bytes)?;
+        }
+        if operation.ended_since().is_none() {
+            entries.hold(operation, bytes);
+        }
+        Ok(())
+    }
+
     /// Notes that an operation has ended. An equal request starts a new one from then on.
-    pub(crate) fn end(&self, operation: &Arc<Operation>, calls: Option<&str>) {
+    pub(crate) fn end(&self, operation: &Arc<Operation>) {
         {
             let mut entries = self.lock();
-            if let Some(calls) = calls {
+            if let Some(calls) = &operation.calls {
                 entries.by_calls.remove(calls);
             }
-            if let Some(open) = entries.open.get_mut(&operation.owner) {
-                *open = open.saturating_sub(1);
-                if *open == 0 {
-                    entries.open.remove(&operation.owner);
-                }
-            }
-            entries.ended.push_back(Arc::clone(operation));
+            entries.release(operation);
+            let bytes = operation.result_bytes();
+            entries.ended_bytes += bytes;
+            entries.ended.push_back((Arc::clone(operation), bytes));
             entries.remove_old();
         }
         self.ended.notify_waiters();
@@ -131,16 +173,59 @@ impl OperationTable {
     }
 }
 
+fn too_many(why: &str) -> Problem {
+    let detail =
+        format!("{why}; report the results of calls that were executed, then send the request again");
+    Problem::new(429, "too_many_operations", detail).with_header("retry-after", "5")
+}
+
 impl Entries {
+    /// Whether operations of this caller may hold so many bytes more.
+    fn check_bytes(&self, owner: &str, bytes: usize) -> Result<(), Problem> {
+        let own = self.open.get(owner).copied().unwrap_or_default();
+        if own.bytes.saturating_add(bytes) > MAX_BYTES_PER_CALLER
+            || self.all_open.bytes.saturating_add(bytes) > MAX_OPEN_BYTES
+        {
+            return Err(too_many("the operations in progress hold too much memory"));
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that an operation in progress holds.
+    fn hold(&mut self, operation: &Operation, bytes: usize) {
+        operation.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.all_open.bytes += bytes;
+        if let Some(own) = self.open.get_mut(&operation.owner) {
+            own.bytes += bytes;
+        }
+    }
+
+    /// Releases what an operation held while it was in progress.
+    fn release(&mut self, operation: &Operation) {
+        let bytes = operation.held_bytes.swap(0, Ordering::Relaxed);
+        let release = |usage: &mut Usage| {
+            usage.operations = usage.operations.saturating_sub(1);
+            usage.bytes = usage.bytes.saturating_sub(bytes);
+        };
+        release(&mut self.all_open);
+        if let Some(own) = self.open.get_mut(&operation.owner) {
+            release(own);
+            if own.operations == 0 {
+                self.open.remove(&operation.owner);
+            }
+        }
+    }
+
     /// Removes operations that ended long ago, and the oldest of too many.
     fn remove_old(&mut self) {
-        while let Some(oldest) = self.ended.front() {
+        while let Some((oldest, _)) = self.ended.front() {
             let is_old = oldest.ended_since().is_none_or(|since| since >= RETENTION);
-            if !is_old && self.ended.len() <= MAX_ENDED {
+            if !is_old && self.ended.len() <= MAX_ENDED && self.ended_bytes <= MAX_ENDED_BYTES {
                 return;
             }
-            if let Some(oldest) = self.ended.pop_front() {
+            if let Some((oldest, bytes)) = self.ended.pop_front() {
                 self.by_id.remove(&oldest.id);
+                self.ended_bytes = self.ended_bytes.saturating_sub(bytes);
             }
         }
     }
@@ -152,7 +237,16 @@ mod tests {
     use callgate::json::json;
 
     fn start(table: &OperationTable, owner: &str, calls: Option<&str>) -> Option<Arc<Operation>> {
-        match table.start(owner, calls) {
+        start_of(table, owner, calls, 0)
+    }
+
+    fn start_of(
+        table: &OperationTable,
+        owner: &str,
+        calls: Option<&str>,
+        bytes: usize,
+    ) -> Option<Arc<Operation>> {
+        match table.start(StartRequest { owner, calls: calls.map(str::to_owned), bytes }) {
             Ok(OperationStart::New(operation)) => Some(operation),
             _ => None,
         }
@@ -165,7 +259,7 @@ mod tests {
         assert!(start(&table, "ana", Some("calls")).is_none());
         assert!(start(&table, "ana", None).is_some(), "nothing identifies calls without ids");
         first.complete(json!({}));
-        table.end(&first, Some("calls"));
+        table.end(&first);
         assert!(start(&table, "ana", Some("calls")).is_some());
     }
 
@@ -174,13 +268,13 @@ mod tests {
         let table = OperationTable::new(Duration::from_secs(1));
         let operation = start(&table, "ana", None).unwrap();
         operation.complete(json!({}));
-        table.end(&operation, None);
+        table.end(&operation);
         assert!(table.find(&operation.id, "ana").is_ok());
         assert_eq!(table.find(&operation.id, "bob").err().map(|problem| problem.status), Some(404));
         tokio::time::advance(RETENTION).await;
         let other = start(&table, "ana", None).unwrap();
         other.complete(json!({}));
-        table.end(&other, None);
+        table.end(&other);
         assert!(table.find(&operation.id, "ana").is_err());
     }
 
@@ -195,7 +289,44 @@ mod tests {
         assert!(start(&table, "honest", None).is_some());
         let ended = open.pop().unwrap();
         ended.complete(json!({}));
-        table.end(&ended, None);
+        table.end(&ended);
         assert!(start(&table, "hostile", None).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_calls_and_results_of_one_caller_leave_memory_for_others() {
+        const MIB: usize = 1 << 20;
+        let table = OperationTable::new(Duration::from_secs(1));
+        let mut open = Vec::new();
+        while let Some(operation) = start_of(&table, "hostile", None, 16 * MIB) {
+            open.push(operation);
+        }
+        assert_eq!(open.len(), 4);
+        assert!(start_of(&table, "honest", None, 16 * MIB).is_some());
+        let refused = table.reserve(&open[0], MIB).unwrap_err();
+        assert_eq!((refused.status, refused.code), (429, "too_many_operations"));
+        assert!(table.reserve(&open[0], 1_000).is_ok(), "an error can always be reported");
+        for operation in &open {
+            operation.complete(json!({}));
+            table.end(operation);
+        }
+        assert!(start_of(&table, "hostile", None, 16 * MIB).is_some(), "what they held is released");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_results_are_kept_for_less_time() {
+        let table = OperationTable::new(Duration::from_secs(1));
+        let end = |length: usize| {
+            let operation = start(&table, "ana", None).unwrap();
+            operation.complete(json!("x".repeat(length)));
+            table.end(&operation);
+            operation
+        };
+        let first = end(MAX_ENDED_BYTES / 2);
+        let second = end(1);
+        assert!(table.find(&first.id, "ana").is_ok());
+        end(MAX_ENDED_BYTES / 2);
+        assert!(table.find(&first.id, "ana").is_err());
+        assert!(table.find(&second.id, "ana").is_ok());
     }
 }

@@ -15,14 +15,14 @@ pub(crate) struct Problem {
     pub(crate) code: &'static str,
     /// What is wrong, and what to do.
     pub(crate) detail: String,
-    /// When to try again, in seconds.
-    pub(crate) retry_after: Option<u64>,
+    /// Headers that tell clients what to do, such as `retry-after`.
+    pub(crate) headers: Vec<(&'static str, String)>,
 }
 
 impl Problem {
     /// A problem with this status, code and explanation.
     pub(crate) fn new(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), retry_after: None }
+        Self { status, code, detail: detail.into(), headers: Vec::new() }
     }
 
     /// The request itself is invalid.
@@ -37,7 +37,13 @@ impl Problem {
 
     /// The server can't do it now.
     pub(crate) fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
-        Self { retry_after: Some(1), ..Self::new(503, code, detail) }
+        Self::new(503, code, detail).with_header("retry-after", "1")
+    }
+
+    /// Adds a header to the response.
+    pub(crate) fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 
     /// The title: the status in words.

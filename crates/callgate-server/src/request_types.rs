@@ -45,27 +45,6 @@ pub(crate) struct CallsBody {
     pub(crate) task: Option<Value>,
 }
 
-/// The same, and whether to explain the decision.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DecideBody {
-    /// One call.
-    pub(crate) call: Option<CallBody>,
-    /// The calls of one round, which the model requested together.
-    pub(crate) calls: Option<Vec<CallBody>>,
-    /// The session whose labels, facts and limits apply.
-    pub(crate) session: Option<String>,
-    /// What the host vouches for. For callers with `host` access.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    pub(crate) context: Option<Map>,
-    /// What the user asked for. For callers with `host` access.
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub(crate) task: Option<Value>,
-    /// Explain the decision on one call: for each policy, whether it matched and which condition decided that.
-    #[serde(default)]
-    pub(crate) explain: bool,
-}
-
 /// The result of a tool that the host ran: `output` or `error`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -199,13 +178,6 @@ impl CallsBody {
 pub(crate) fn parse_task(task: Option<&Value>) -> Result<Option<Task>, Problem> {
     let parsed = task.map(Task::from_json).transpose();
     parsed.map_err(|wanted| Problem::invalid(format!("`task` must be {wanted}")))
-}
-
-impl From<DecideBody> for CallsBody {
-    fn from(body: DecideBody) -> Self {
-        let DecideBody { call, calls, session, context, task, explain: _ } = body;
-        Self { call, calls, session, context, task }
-    }
 }
 
 impl CallBody {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callgate::json::Value;
 use callgate_http::Caller;
 
 use crate::api::Api;
-use crate::endpoint::{ApiRequest, ApiResponse, Endpoint};
+use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, RequestBody};
 use crate::endpoints;
 use crate::problem::Problem;
 
@@ -43,7 +42,8 @@ impl Api {
                     405,
                     "method_not_allowed",
                     format!("use {} for this path", allowed.join(" or ")),
-                ),
+                )
+                .with_header("allow", allowed.join(", ")),
             });
         };
         if !caller.access.allows(endpoint.access) {
@@ -54,14 +54,15 @@ impl Api {
             );
             return Err(Problem::new(403, "access_denied", detail));
         }
-        let request = ApiRequest { caller, parameters, query, body: Value::Null, trace_parent };
+        let RequestBody { value: body, bytes: body_bytes } = RequestBody::default();
+        let request = ApiRequest { caller, parameters, query, body, body_bytes, trace_parent };
         Ok(RoutedRequest { endpoint, request })
     }
 
-    /// Answers a request with this body (null for none).
-    pub(crate) async fn answer(self: &Arc<Self>, routed: RoutedRequest, body: Value) -> ApiResponse {
+    /// Answers a request with this body.
+    pub(crate) async fn answer(self: &Arc<Self>, routed: RoutedRequest, body: RequestBody) -> ApiResponse {
         let RoutedRequest { endpoint, mut request } = routed;
-        request.body = body;
+        (request.body, request.body_bytes) = (body.value, body.bytes);
         (endpoint.handler)(self, request).await.unwrap_or_else(|problem| problem.into())
     }
 }

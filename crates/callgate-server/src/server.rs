@@ -10,7 +10,7 @@ use callgate::host::StateStore;
 use callgate::json::{Map, json};
 use callgate_http::{
     Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator,
-    serve_connections,
+    check_listen_address, serve_connections,
 };
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -153,13 +153,8 @@ impl DecisionServer {
     /// # Errors
     /// The address is reachable from other machines, and callers are not authenticated.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
-        if address.ip().is_loopback() || self.identity.is_some() {
-            return Ok(());
-        }
-        Err(format!(
-            "`{address}` can be reached from other machines, but callers are not authenticated: configure an identity file, or listen on \
-             127.0.0.1"
-        ))
+        let why = "callers are not authenticated";
+        check_listen_address(address, self.identity.is_some(), why, "configure an identity file")
     }
 
     /// Serves HTTP until `end` completes; then operations in progress have some seconds to complete.

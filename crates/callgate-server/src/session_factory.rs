@@ -7,7 +7,6 @@ use callgate_http::{Access, Caller};
 
 use crate::api::Api;
 use crate::problem::Problem;
-use crate::random_id;
 use crate::session_name::stored_name;
 
 /// The longest name of a session, in bytes.
@@ -25,14 +24,13 @@ pub(crate) struct SessionRequest {
 /// A session of a caller.
 pub(crate) struct CallerSession {
     pub(crate) session: Session,
-    /// The name as the caller knows it.
-    pub(crate) name: String,
     /// The context of its calls.
     pub(crate) context: Value,
 }
 
 impl Api {
-    /// Opens a session of a caller. Its calls are recorded in the store, so that each runs once.
+    /// Opens a session of a caller. If it has a name, it has the state of its earlier calls, and its calls are recorded in the store, so
+    /// that each runs once.
     ///
     /// # Errors
     /// The name is invalid, or the caller may not set the context or the task.
@@ -51,28 +49,30 @@ impl Api {
                 return Err(Problem::new(403, "access_denied", detail));
             }
         }
-        let name = match name {
-            Some(name) if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) => {
-                let detail = format!("`session` must have 1 to {MAX_NAME} bytes, and no control characters");
-                return Err(Problem::invalid(detail));
-            }
-            Some(name) => name,
-            None => random_id::new("s_")?,
-        };
+        if let Some(name) = &name
+            && (name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control))
+        {
+            let detail = format!("`session` must have 1 to {MAX_NAME} bytes, and no control characters");
+            return Err(Problem::invalid(detail));
+        }
         let context = self.merged_context(caller, context)?;
-        let stored_name = stored_name(&self.caller_name(caller), &name);
-        let mut session =
-            self.engine.session().with_name(stored_name).with_context(context.clone()).with_call_recording();
+        let mut session = self.engine.session().with_context(context.clone());
+        if let Some(name) = &name {
+            session = session.with_name(stored_name(&self.caller_name(caller), name)).with_call_recording();
+        }
         if let Some(task) = task {
             session.set_task(task);
         }
-        Ok(CallerSession { session, name, context })
+        Ok(CallerSession { session, context })
     }
 
     /// The operator's context, overridden by the host's, overridden by that of the caller's credential.
     fn merged_context(&self, caller: &Caller, given: Option<Map>) -> Result<Value, Problem> {
         let mut context = self.context.clone();
-        for (member, value) in given.unwrap_or_default() {
+        let given = given.unwrap_or_default();
+        // A host names the user that it serves; the rest of its own identity does not apply to that user.
+        let names_user = given.contains_key("principal");
+        for (member, value) in given {
             // A host of one tenant serves only users of that tenant.
             let is_fixed = VERIFIED_MEMBERS.contains(&member.as_str())
                 && caller.context.get(&member).is_some_and(|own| member == "tenant" && *own != value);
@@ -82,11 +82,9 @@ impl Api {
             }
             context.insert(member, value);
         }
-        let is_host_for_others = context.contains_key("principal") && caller.access.allows(Access::Host);
         for (member, value) in &caller.context {
-            // A host names the user that it serves; the rest of its own identity does not apply to that user.
             let is_replaced =
-                is_host_for_others && ["principal", "roles", "issuer", "claims"].contains(&member.as_str());
+                names_user && ["principal", "roles", "issuer", "claims"].contains(&member.as_str());
             if !is_replaced {
                 context.insert(member.clone(), value.clone());
             }

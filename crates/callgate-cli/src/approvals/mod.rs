@@ -281,7 +281,8 @@ impl<'d> ApprovalsContext<'d> {
         let item = self.runtime.block_on(self.inbox.find(&one.id))?;
         let answer = build_answer(&item)?;
         let word = answer_label(&answer);
-        let after = self.runtime.block_on(self.inbox.answer(&item.key, answer, approver_args.approver()))?;
+        let after =
+            self.runtime.block_on(self.inbox.answer_shown(&item, answer, approver_args.approver()))?;
         if self.format == OutputFormat::Json {
             return json_output::write_json(&approval_document(&after), output);
         }

@@ -29,7 +29,8 @@ use crate::gateway::Gateway;
 use crate::http_headers;
 use callgate_http::{
     AuthenticationError, Authenticator, Caller, DEFAULT_MAX_CONVERSATIONS, HealthProbe, IdentityFile,
-    OriginPolicy, ReloadableAuthenticator, WatchedFile, preflight, serve_connections, single_value,
+    OriginPolicy, ReloadableAuthenticator, WatchedFile, check_listen_address, preflight, serve_connections,
+    single_value,
 };
 
 pub use session_name::SessionNameSource;
@@ -160,13 +161,8 @@ impl HttpServer {
     /// # Errors
     /// The address is reachable from other machines, and no identities are configured.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
-        if address.ip().is_loopback() || self.identity.is_some() {
-            return Ok(());
-        }
-        Err(format!(
-            "`{address}` can be reached from other machines, but clients are not authenticated: configure an identity file, or listen on \
-             127.0.0.1"
-        ))
+        let why = "clients are not authenticated";
+        check_listen_address(address, self.identity.is_some(), why, "configure an identity file")
     }
 
     /// Serves clients until `end` completes; then pending requests have some seconds to complete. All servers have ended when this returns.

@@ -185,7 +185,7 @@ async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let item = find(api, &request).await?;
     let shown = call_digest(&RequestPart::from(&item.request));
     if body.digest != shown {
-        let detail = "the request has changed since it was shown; read it again before you answer";
+        let detail = "the digest is not that of the request; read it again before you answer";
         return Err(Problem::new(409, "changed", detail));
     }
     let approves = body.decision == AnswerDecision::Approve;
@@ -205,7 +205,7 @@ async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     };
     let (approver, reason) = (approver(&request.caller), response.reason.clone());
     let by = approver.as_ref().map(|by| by.principal.clone());
-    let after = api.inbox.answer(&item.key, response, approver).await.map_err(problem)?;
+    let after = api.inbox.answer_shown(&item, response, approver).await.map_err(problem)?;
     api.activity.approval_changed();
     let members = json!({
         "id": item.request.tool_call_id,

@@ -12,9 +12,10 @@ use schemars::SchemaGenerator;
 use crate::api::Api;
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
 use crate::operation::{Operation, OperationStatus, RemoteExecutor};
-use crate::operation_table::OperationStart;
+use crate::operation_table::{OperationStart, StartRequest};
 use crate::problem::Problem;
-use crate::request_types::{CallsBody, DecideBody, ReportBody};
+use crate::random_id;
+use crate::request_types::{CallsBody, ReportBody};
 use crate::session_factory::{CallerSession, SessionRequest};
 
 /// How long a response waits for the operation by default, in seconds.
@@ -22,7 +23,8 @@ const DEFAULT_WAIT: usize = 20;
 /// The longest wait, in seconds.
 const MAX_WAIT: usize = 60;
 
-const WAIT: &[(&str, &str)] =
+/// The parameter of endpoints whose response waits for an operation.
+pub(super) const WAIT: &[(&str, &str)] =
     &[("wait", "How many seconds to wait while the operation is running. Default 20, at most 60.")];
 
 const STATUSES: &[(u16, &str)] = &[
@@ -40,8 +42,11 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/decide",
         access: Access::Caller,
         summary: "Decide a call or a round of calls. Executes, counts and records nothing.",
-        body: Some(SchemaGenerator::subschema_for::<DecideBody>),
-        query: &[],
+        body: Some(SchemaGenerator::subschema_for::<CallsBody>),
+        query: &[(
+            "explain",
+            "`true` explains the decision on one call: for each policy, whether it matched and which condition decided that.",
+        )],
         responses: &[(
             200,
             "The decision on the call (`decision`), or on each call of the round (`decisions`).",
@@ -81,16 +86,15 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
-    let body: DecideBody = request.take_body()?;
-    let explains = body.explain;
-    let mut body = CallsBody::from(body);
+    let explains = request.flag("explain")?;
+    let mut body: CallsBody = request.take_body()?;
     let (mut calls, is_round) = body.take_calls()?;
     if explains && is_round {
-        return Err(Problem::invalid("`explain` needs one `call`"));
+        return Err(Problem::invalid("`explain` needs one `call`, not `calls`"));
     }
     let task = body.task()?;
     let session = SessionRequest { name: body.session, context: body.context, task };
-    let CallerSession { mut session, context, .. } = api.open_session(&request.caller, session)?;
+    let CallerSession { mut session, context } = api.open_session(&request.caller, session)?;
     complete_calls(&mut calls, &context, &request);
     let evaluations = session.evaluate_round(&calls).await?;
     let response = match (is_round, evaluations.as_slice()) {
@@ -115,11 +119,13 @@ async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespons
     let (mut calls, is_round) = body.take_calls()?;
     let task = body.task()?;
     let identified = body.session.is_some() && calls.iter().all(|call| !call.id.is_empty());
-    let session = SessionRequest { name: body.session, context: body.context, task };
-    let CallerSession { mut session, name, context } = api.open_session(&request.caller, session)?;
+    let name = body.session.map_or_else(|| random_id::new("s_"), Ok)?;
+    let session = SessionRequest { name: Some(name.clone()), context: body.context, task };
+    let CallerSession { mut session, context } = api.open_session(&request.caller, session)?;
     complete_calls(&mut calls, &context, &request);
     let owner = api.caller_name(&request.caller);
     let key = identified.then(|| calls_key(&owner, &name, &calls));
+    let start = StartRequest { owner: &owner, calls: key, bytes: request.body_bytes };
     let run = move |executor: RemoteExecutor| async move {
         let mut outcomes = match is_round {
             true => session.execute_round(calls, &executor).await,
@@ -134,7 +140,7 @@ async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespons
         outcomes.iter_mut().for_each(|outcome| outcome.session = Some(name.clone()));
         completed(&name, is_round, &outcomes)
     };
-    let operation = api.start_operation(&owner, key, run)?;
+    let operation = api.start_operation(start, run)?;
     Ok(respond(operation.status(wait).await))
 }
 
@@ -173,6 +179,7 @@ async fn report(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let (operation, index) = request.parameter(0).rsplit_once('.').ok_or_else(unknown)?;
     let index: usize = index.parse().map_err(|_| unknown())?;
     let operation = api.operations.find(operation, &api.caller_name(&request.caller))?;
+    api.operations.reserve(&operation, request.body_bytes)?;
     operation.report(index, result)?;
     Ok(respond(operation.status(wait).await))
 }
@@ -191,7 +198,7 @@ pub(super) fn wait(request: &ApiRequest) -> Result<Duration, Problem> {
 /// The response with the status of an operation.
 pub(super) fn respond(status: OperationStatus) -> ApiResponse {
     match status {
-        OperationStatus::Running(body) => ApiResponse { status: 202, body },
+        OperationStatus::Running(body) => ApiResponse::new(202, body),
         OperationStatus::Execute(body) | OperationStatus::Completed(body) => ApiResponse::ok(body),
     }
 }
@@ -200,7 +207,6 @@ pub(super) fn respond(status: OperationStatus) -> ApiResponse {
 struct OperationEnd {
     api: Arc<Api>,
     operation: Arc<Operation>,
-    calls: Option<String>,
     result: Value,
 }
 
@@ -213,19 +219,18 @@ impl OperationEnd {
 impl Drop for OperationEnd {
     fn drop(&mut self) {
         self.operation.complete(self.result.take());
-        self.api.operations.end(&self.operation, self.calls.as_deref());
+        self.api.operations.end(&self.operation);
     }
 }
 
 impl Api {
-    /// Runs an operation in a task of its own, or finds the one that an equal request started. `calls` identifies the calls.
+    /// Runs an operation in a task of its own, or finds the one that an equal request started.
     ///
     /// # Errors
     /// The server is shutting down, or too many operations are in progress.
     pub(super) fn start_operation<R, F>(
         self: &Arc<Self>,
-        owner: &str,
-        calls: Option<String>,
+        start: StartRequest<'_>,
         run: R,
     ) -> Result<Arc<Operation>, Problem>
     where
@@ -238,13 +243,12 @@ impl Api {
                 "the server is shutting down; send the call again",
             ));
         }
-        let operation = match self.operations.start(owner, calls.as_deref())? {
+        let operation = match self.operations.start(start)? {
             OperationStart::Known(operation) => return Ok(operation),
             OperationStart::New(operation) => operation,
         };
         let failed = json!({ "status": "failed", "detail": "Callgate failed to run these calls" });
-        let end =
-            OperationEnd { api: Arc::clone(self), operation: Arc::clone(&operation), calls, result: failed };
+        let end = OperationEnd { api: Arc::clone(self), operation: Arc::clone(&operation), result: failed };
         let running = run(RemoteExecutor { operation: Arc::clone(&operation) });
         tokio::spawn(end.run(running));
         Ok(operation)

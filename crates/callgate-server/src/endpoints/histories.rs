@@ -7,10 +7,11 @@ use callgate::message::{Dialect, History};
 use callgate_http::Access;
 use schemars::SchemaGenerator;
 
-use super::calls::{respond, wait};
+use super::calls::{WAIT, respond, wait};
 use crate::api::Api;
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
 use crate::operation::RemoteExecutor;
+use crate::operation_table::StartRequest;
 use crate::problem::Problem;
 use crate::request_types::{HistoryBody, parse_task};
 use crate::session_factory::{CallerSession, SessionRequest};
@@ -31,7 +32,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         access: Access::Caller,
         summary: "Run the calls of the model's last message, and add their results and approval requests to the history.",
         body: Some(SchemaGenerator::subschema_for::<HistoryBody>),
-        query: &[],
+        query: WAIT,
         responses: RESPONSES,
         handler: |api, request| Box::pin(run(api, request, HistoryStep::Round)),
     },
@@ -41,7 +42,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         access: Access::Caller,
         summary: "Resume a history before its model is called: run the calls that were approved since.",
         body: Some(SchemaGenerator::subschema_for::<HistoryBody>),
-        query: &[],
+        query: WAIT,
         responses: RESPONSES,
         handler: |api, request| Box::pin(run(api, request, HistoryStep::Resume)),
     },
@@ -65,8 +66,9 @@ async fn run(api: &Arc<Api>, mut request: ApiRequest, step: HistoryStep) -> Resu
     let task = parse_task(body.task.as_ref())?;
     let mut history = History::read(dialect, &body.messages)
         .map_err(|error| Problem::invalid(format!("`messages` are no history of {name}: {error}")))?;
-    let session = SessionRequest { name: Some(body.session), context: body.context, task };
-    let CallerSession { mut session, name, .. } = api.open_session(&request.caller, session)?;
+    let name = body.session;
+    let session = SessionRequest { name: Some(name.clone()), context: body.context, task };
+    let CallerSession { mut session, .. } = api.open_session(&request.caller, session)?;
     let run = move |executor: RemoteExecutor| async move {
         let round = match step {
             HistoryStep::Round => session.run_round(&mut history, &executor).await,
@@ -91,6 +93,7 @@ async fn run(api: &Arc<Api>, mut request: ApiRequest, step: HistoryStep) -> Resu
         })
     };
     let owner = api.caller_name(&request.caller);
-    let operation = api.start_operation(&owner, None, run)?;
+    let start = StartRequest { owner: &owner, calls: None, bytes: request.body_bytes };
+    let operation = api.start_operation(start, run)?;
     Ok(respond(operation.status(wait).await))
 }

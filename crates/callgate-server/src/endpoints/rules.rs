@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use callgate::engine::ConfirmError;
 use callgate::json::{Value, json};
-use callgate::policy::Mode;
 use callgate_http::Access;
 use schemars::SchemaGenerator;
 
@@ -78,7 +77,7 @@ fn document(api: &Api) -> Value {
             json!({
                 "id": policy.id,
                 "kind": policy.kind.definition().name,
-                "mode": match policy.mode { Mode::Enforce => "enforce", _ => "shadow" },
+                "mode": policy.mode.name(),
                 "description": policy.description,
                 "priority": policy.priority,
             })
