@@ -7,6 +7,7 @@ mod endpoint;
 pub mod harness;
 mod identity;
 mod protocol;
+mod remote_keys;
 mod results;
 mod servers;
 mod sessions;

@@ -12,3 +12,4 @@ mod histories;
 mod lines;
 mod openapi;
 mod restarts;
+mod tls;

@@ -11,12 +11,12 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyP
 use super::harness::{RunningGateway, TIMEOUT, Upstream};
 use super::identity::{IdentityFiles, RULES};
 
-fn now() -> i64 {
+pub(super) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
 }
 
 /// The claims of an accepted token.
-fn claims() -> Value {
+pub(super) fn claims() -> Value {
     json!({ "iss": "https://id.test", "aud": "gateway", "sub": "ana", "exp": now() + 3600,
         "realm": { "roles": ["writer"] }, "org": "acme" })
 }
@@ -27,13 +27,13 @@ fn signed(header: &Value, claims: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> St
     format!("{message}.{}", BASE64URL_NOPAD.encode(&sign(message.as_bytes())))
 }
 
-struct Keys {
+pub(super) struct Keys {
     elliptic: EcdsaKeyPair,
     edwards: Ed25519KeyPair,
 }
 
 impl Keys {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let elliptic = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
@@ -45,7 +45,7 @@ impl Keys {
     }
 
     /// A JWK set with the ES256 key.
-    fn set(&self) -> String {
+    pub(super) fn set(&self) -> String {
         let point = self.elliptic.public_key().as_ref();
         let (x, y) = (BASE64URL_NOPAD.encode(&point[1..33]), BASE64URL_NOPAD.encode(&point[33..]));
         let key =
@@ -61,7 +61,7 @@ impl Keys {
         format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(&der))
     }
 
-    fn elliptic(&self, header: &Value, claims: &Value) -> String {
+    pub(super) fn elliptic(&self, header: &Value, claims: &Value) -> String {
         signed(header, claims, |message| {
             self.elliptic.sign(&SystemRandom::new(), message).unwrap().as_ref().to_vec()
         })

@@ -40,6 +40,7 @@ mod serve;
 mod server_args;
 mod state_store;
 mod task;
+mod tls_args;
 mod test;
 mod reload_output;
 

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use super::exit::CommandError;
 use super::output::{print_diagnostics, print_note};
 use super::shutdown_signal::wait_for_shutdown;
+use super::tls_args::TlsArgs;
 use callgate_http::{DEFAULT_MAX_CONVERSATIONS, HealthProbe, IdentityFile};
 use callgate_mcp::{DEFAULT_MAX_CLIENTS, Gateway, HttpServer, SessionNameSource};
 
@@ -22,6 +23,8 @@ pub(super) struct HttpArgs {
     /// Required if other machines can reach the address
     #[arg(long, value_name = "FILE", requires = "listen")]
     auth: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Accept requests of web pages from this origin, in addition to local ones
     #[arg(long, value_name = "ORIGIN", requires = "listen")]
     allow_origin: Vec<String>,
@@ -44,6 +47,7 @@ pub(super) struct HttpArgs {
 /// An HTTP server that is ready to serve, with its address.
 pub(super) struct ReadyHttpServer {
     address: SocketAddr,
+    scheme: &'static str,
     server: HttpServer,
 }
 
@@ -91,8 +95,11 @@ impl HttpArgs {
         if let Some(from) = &self.session_from {
             server = server.with_session_name_source(from.clone());
         }
+        if let Some(tls) = self.tls.open()? {
+            server = server.with_tls(tls);
+        }
         server.check_address(address).map_err(CommandError::Message)?;
-        Ok(HttpServerSetup::Ready(Box::new(ReadyHttpServer { address, server })))
+        Ok(HttpServerSetup::Ready(Box::new(ReadyHttpServer { address, scheme: self.tls.scheme(), server })))
     }
 }
 
@@ -102,7 +109,7 @@ impl ReadyHttpServer {
         let listener = TcpListener::bind(self.address).await;
         let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        print_note(format!("listening on http://{address}/mcp"));
+        print_note(format!("listening on {}://{address}/mcp", self.scheme));
         self.server.serve(listener, wait_for_shutdown()).await
     }
 }

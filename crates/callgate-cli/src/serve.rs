@@ -19,6 +19,7 @@ use super::reload_output;
 use super::rules_args;
 use super::shutdown_signal::wait_for_shutdown;
 use super::state_store::OpenStateStore;
+use super::tls_args::TlsArgs;
 use callgate::durations;
 use callgate::engine::Engine;
 use callgate_http::{HealthProbe, IdentityFile};
@@ -57,6 +58,8 @@ pub(super) struct ServeArgs {
     /// other machines can reach the address
     #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
     auth: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// The name of the person who approves with the printed token [default: the user who starts the server]
     #[arg(long, value_name = "PRINCIPAL", conflicts_with_all = ["auth", "stdio"])]
     approver: Option<String>,
@@ -135,6 +138,10 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
         .with_report_timeout(arguments.report_timeout)
         .with_max_connections(arguments.most_connections)
         .with_log(|text| print_warning(text));
+    if let Some(tls) = arguments.tls.open()? {
+        server = server.with_tls(tls);
+    }
+    let place = ListenPlace { address: &arguments.listen, scheme: arguments.tls.scheme() };
     for origin in &arguments.allow_origin {
         server = server.with_allowed_origin(origin);
     }
@@ -146,13 +153,11 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
                 () = wait_for_shutdown() => Ok(()),
             }
         }),
-        (false, Some(identity)) => {
-            runtime.block_on(listen(server.with_identity_file(identity), &arguments.listen, None))
-        }
+        (false, Some(identity)) => runtime.block_on(listen(server.with_identity_file(identity), place, None)),
         (false, None) => {
             let approver = arguments.approver.clone().unwrap_or_else(user_name);
             let (server, token) = server.with_local_approver(approver).map_err(CommandError::Message)?;
-            runtime.block_on(listen(server, &arguments.listen, Some(&token)))
+            runtime.block_on(listen(server, place, Some(&token)))
         }
     };
     observability.shut_down_candidate();
@@ -161,8 +166,16 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     served.map(|()| ExitStatus::Success).map_err(CommandError::Message)
 }
 
+/// Where to listen.
+struct ListenPlace<'a> {
+    address: &'a str,
+    /// The scheme of the server's URLs.
+    scheme: &'static str,
+}
+
 /// Listens, and reports how to use the server.
-async fn listen(server: DecisionServer, address: &str, token: Option<&str>) -> Result<(), String> {
+async fn listen(server: DecisionServer, place: ListenPlace<'_>, token: Option<&str>) -> Result<(), String> {
+    let ListenPlace { address, scheme } = place;
     let address = parse_address(address).map_err(|error| match error {
         CommandError::Message(message) => message,
         CommandError::OutputClosed => "the address can't be used".to_owned(),
@@ -172,16 +185,16 @@ async fn listen(server: DecisionServer, address: &str, token: Option<&str>) -> R
     let listener = listener.map_err(|error| format!("can't listen on `{address}`: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     print_note(format!(
-        "listening on http://{address}; the API is described at http://{address}/openapi.json"
+        "listening on {scheme}://{address}; the API is described at {scheme}://{address}/openapi.json"
     ));
     match token {
         // After `#`, so that the token is part of no request, log or referrer.
-        Some(token) => print_note(format!("approvals: http://{address}/#token={token}")),
-        None => print_note(format!("approvals: http://{address}/")),
+        Some(token) => print_note(format!("approvals: {scheme}://{address}/#token={token}")),
+        None => print_note(format!("approvals: {scheme}://{address}/")),
     }
     let example = "'{\"call\": {\"tool\": \"NAME\", \"input\": {}}}'";
     print_note(format!(
-        "try: curl http://{address}/v1/decide -H 'content-type: application/json' -d {example}"
+        "try: curl {scheme}://{address}/v1/decide -H 'content-type: application/json' -d {example}"
     ));
     server.serve(listener, wait_for_shutdown()).await
 }

@@ -12,10 +12,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::tls::{ClientCertificate, Tls};
 use callgate::host::Account;
 use callgate::json::json;
 use callgate::state::capacity::CapacityShares;
@@ -23,12 +25,21 @@ use callgate::state::capacity::CapacityShares;
 /// Timeout for the headers of a request, counted from the connection or the request before. Then the connection is closed, so that idle
 /// connections (slowloris) can't hold slots for long.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay before accepting again after a failure, such as too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the slots; connections beyond
-/// it are closed at once. Returns when pending requests are answered.
-pub async fn serve(listener: TcpListener, routes: Router, most: usize, end: impl Future<Output = ()> + Send) {
+/// it are closed at once. With TLS, requests have the [`ClientCertificate`] of their connection as an extension, if the client has one.
+/// Returns when pending requests are answered.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    routes: Router,
+    most: usize,
+    end: impl Future<Output = ()> + Send,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let open = GracefulShutdown::new();
@@ -40,24 +51,54 @@ pub async fn serve(listener: TcpListener, routes: Router, most: usize, end: impl
             () = &mut end => break,
         };
         let Some(slot) = ConnectionSlot::acquire(&slots, address) else { continue };
-        let slot = Arc::new(slot);
         // Send responses without delay.
         let _ = stream.set_nodelay(true);
-        let routed = TowerToHyperService::new(routes.clone());
-        let used = Arc::clone(&slot);
-        let service = service_fn(move |request: Request<Incoming>| {
-            used.request_arrived();
-            routed.call(request)
-        });
-        let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+        let connection =
+            Connection { http: http.clone(), routes: routes.clone(), slot, watcher: open.watcher() };
+        let acceptor = tls.as_ref().map(|tls| tls.acceptor());
         tokio::spawn(async move {
-            // Errors mean a disconnect or a timeout.
-            let _ = connection.await;
-            drop(slot);
+            let Some(acceptor) = acceptor else { return connection.serve(stream, None).await };
+            // Errors mean a client without TLS, or without an accepted certificate.
+            if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                let certificate = chain.first().map(ClientCertificate::from_der);
+                connection.serve(stream, certificate).await;
+            }
         });
     }
     drop(listener);
     open.shutdown().await;
+}
+
+/// An accepted connection.
+struct Connection {
+    http: http1::Builder,
+    routes: Router,
+    slot: ConnectionSlot,
+    watcher: Watcher,
+}
+
+impl Connection {
+    /// Serves its requests until it is closed.
+    async fn serve(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        certificate: Option<ClientCertificate>,
+    ) {
+        let Self { http, routes, slot, watcher } = self;
+        let (slot, routed) = (Arc::new(slot), TowerToHyperService::new(routes));
+        let used = Arc::clone(&slot);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            used.request_arrived();
+            if let Some(certificate) = &certificate {
+                request.extensions_mut().insert(certificate.clone());
+            }
+            routed.call(request)
+        });
+        // Errors mean a disconnect or a timeout.
+        let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await;
+        drop(slot);
+    }
 }
 
 async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {

@@ -1,8 +1,10 @@
-//! What the HTTP servers of Callgate share, the MCP gateway and the decision server: who a caller is ([`Authenticator`]), which web pages
+//! What the HTTP servers of Callgate share, the MCP gateway and the decision server: who a caller is ([`Authenticator`]), TLS ([`Tls`]), which web pages
 //! may send requests ([`OriginPolicy`]), how many connections one address may hold ([`serve_connections`]), the sessions of callers
 //! ([`Conversations`]), health probes and metrics.
 
 mod headers;
+mod https_client;
+mod tls;
 mod responses;
 mod origin_policy;
 mod connection_limits;
@@ -16,11 +18,13 @@ pub use connection_limits::serve as serve_connections;
 pub use conversations::{ConversationKey, ConversationStart, Conversations, DEFAULT_MAX_CONVERSATIONS};
 pub use headers::{HeaderError, JSON, accepts, has_json_body, single_value};
 pub use health_probe::HealthProbe;
+pub use https_client::{error_chain, https_client, install_cryptography};
 pub use identity::{
-    Access, AccessSet, AuthenticationError, Authenticator, Caller, IdentityError, IdentityFile,
+    Access, AccessSet, AuthenticationError, Authenticator, Caller, Credentials, IdentityError, IdentityFile,
     ReloadableAuthenticator, WatchedFile, identity_record,
 };
 pub use listen_address::check_listen_address;
 pub use metrics_server::{BearerSecret, MetricsServer};
 pub use origin_policy::{OriginError, OriginPolicy, preflight};
 pub use responses::{empty, with_body};
+pub use tls::{ClientCertificate, Tls, TlsFiles};

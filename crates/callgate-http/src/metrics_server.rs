@@ -125,7 +125,7 @@ impl MetricsServer {
             .with_state(Arc::clone(&state))
             .merge(probes)
             .layer(from_fn_with_state(state, check_origin));
-        connection_limits::serve(listener, routes, MAX_CONNECTIONS, std::future::pending()).await;
+        connection_limits::serve(listener, None, routes, MAX_CONNECTIONS, std::future::pending()).await;
         Ok(())
     }
 }

@@ -37,11 +37,11 @@ impl BrowserSessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a session of an authenticated caller, and returns the cookie of the response.
+    /// Starts a session of an authenticated caller, and returns the cookie of the response. `is_secure`: the browser must send it over TLS only.
     ///
     /// # Errors
     /// The system provides no random bytes.
-    pub(crate) fn start(&self, caller: Caller) -> Result<String, Problem> {
+    pub(crate) fn start(&self, caller: Caller, is_secure: bool) -> Result<String, Problem> {
         let id = random_id::new("")?;
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.started.elapsed() < LIFETIME);
@@ -51,17 +51,17 @@ impl BrowserSessions {
         {
             sessions.remove(&oldest);
         }
-        let cookie = cookie(&id, LIFETIME.as_secs());
+        let cookie = cookie(&id, LIFETIME.as_secs(), is_secure);
         sessions.insert(id, BrowserSession { caller, started: Instant::now() });
         Ok(cookie)
     }
 
     /// Ends the session of a request, and returns the cookie that removes it.
-    pub(crate) fn end(&self, headers: &HeaderMap) -> String {
+    pub(crate) fn end(&self, headers: &HeaderMap, is_secure: bool) -> String {
         if let Some(id) = session_id(headers) {
             self.lock().remove(&id);
         }
-        cookie("", 0)
+        cookie("", 0, is_secure)
     }
 
     /// The caller of a request's session, if its token is still valid.
@@ -80,8 +80,9 @@ impl BrowserSessions {
     }
 }
 
-fn cookie(id: &str, seconds: u64) -> String {
-    format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict")
+fn cookie(id: &str, seconds: u64, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
 /// The id of the session in the cookies of a request. Of several cookies of the name none counts.

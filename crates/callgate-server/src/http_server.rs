@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
 use callgate::json::{self, Value};
 use callgate_http::{
-    Access, AuthenticationError, Caller, JSON, OriginPolicy, ReloadableAuthenticator, empty, has_json_body,
-    single_value, with_body,
+    Access, AuthenticationError, Caller, ClientCertificate, Credentials, JSON, OriginPolicy,
+    ReloadableAuthenticator, empty, has_json_body, single_value, with_body,
 };
 use tokio::sync::watch;
 
@@ -42,6 +42,8 @@ pub(crate) struct HttpState {
     /// Whether callers without a credential are trusted as hosts: those of this machine, if there is no identity file.
     pub(crate) trusts_anonymous: bool,
     pub(crate) origin_policy: OriginPolicy,
+    /// Whether clients use TLS.
+    pub(crate) is_secure: bool,
     pub(crate) browser_sessions: BrowserSessions,
     pub(crate) closing: watch::Receiver<bool>,
     pub(crate) log: Box<dyn Fn(&str) + Send + Sync>,
@@ -74,21 +76,28 @@ impl HttpState {
                 return Ok(with_body(200, JSON, openapi_document().to_string()));
             }
             (&Method::GET, "/.well-known/authzen-configuration") => {
-                return Ok(api_response(ApiResponse::ok(authzen_configuration(&parts.headers))));
+                return Ok(api_response(ApiResponse::ok(authzen_configuration(
+                    &parts.headers,
+                    self.is_secure,
+                ))));
             }
             (&Method::GET, path) => {
                 if let Some(response) = page::file(path) {
                     return Ok(response);
                 }
+                if let Some(metadata) = self.identity.resource_metadata(path) {
+                    return Ok(api_response(ApiResponse::ok(metadata)));
+                }
             }
             (&Method::POST, "/v1/browser-session") => return self.sign_in(&parts.headers, body).await,
             (&Method::DELETE, "/v1/browser-session") => {
                 check_page_request(&parts.headers)?;
-                return cookie_response(self.browser_sessions.end(&parts.headers));
+                return cookie_response(self.browser_sessions.end(&parts.headers, self.is_secure));
             }
             _ => {}
         }
-        let caller = self.authenticate(&method, &parts.headers)?;
+        let certificate = parts.extensions.get::<ClientCertificate>();
+        let caller = self.authenticate(&method, &parts.headers, certificate).await?;
         if (&method, path.as_str()) == (&Method::GET, "/v1/events") {
             if !caller.access.allows(Access::Approver) {
                 return Err(Problem::new(403, "access_denied", "this needs `approver` access"));
@@ -107,13 +116,18 @@ impl HttpState {
         Ok(api_response(self.api.answer(routed, body).await))
     }
 
-    /// Who sends a request: by its token, or by the cookie of the page.
-    fn authenticate(&self, method: &Method, headers: &HeaderMap) -> Result<Caller, Problem> {
+    /// Who sends a request: by its token, by the cookie of the page, or by its client certificate.
+    async fn authenticate(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<Caller, Problem> {
         // Of two headers, parsers could choose different ones.
         let authorization = single_value(headers, header::AUTHORIZATION.as_str());
         let authorization = authorization.map_err(|error| Problem::invalid(error.to_string()))?;
         if authorization.is_some() {
-            return self.authenticate_token(authorization);
+            return self.verify(Credentials { authorization, certificate }).await;
         }
         if let Some(caller) = self.browser_sessions.caller(headers, &self.identity) {
             if method != Method::GET {
@@ -121,17 +135,24 @@ impl HttpState {
             }
             return Ok(caller);
         }
-        if self.trusts_anonymous { Ok(Caller::anonymous()) } else { self.authenticate_token(None) }
+        if self.trusts_anonymous {
+            return Ok(Caller::anonymous());
+        }
+        // Browsers send certificates with requests of any page, as they send cookies.
+        if certificate.is_some() && method != Method::GET && headers.contains_key(header::ORIGIN) {
+            check_page_request(headers)?;
+        }
+        self.verify(Credentials { authorization: None, certificate }).await
     }
 
-    fn authenticate_token(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
-        self.identity.authenticate(authorization).map_err(|error| {
-            if let AuthenticationError::Rejected(why) = error {
-                let why = callgate::safe_text::escape_controls(&why);
+    async fn verify(&self, credentials: Credentials<'_>) -> Result<Caller, Problem> {
+        self.identity.authenticate(credentials).await.map_err(|error| {
+            if let AuthenticationError::Rejected(why) = &error {
+                let why = callgate::safe_text::escape_controls(why);
                 (self.log)(&format!("authentication failed: {why}"));
             }
             Problem::new(401, "unauthenticated", "send a valid bearer token in the header `Authorization`")
-                .with_header("www-authenticate", "Bearer")
+                .with_header("www-authenticate", self.identity.challenge(&error))
         })
     }
 
@@ -148,11 +169,13 @@ impl HttpState {
             trace_parent: None,
         };
         let SignInBody { token } = request.take_body()?;
-        let caller = self.authenticate_token(Some(&format!("Bearer {}", token.trim())))?;
+        let authorization = format!("Bearer {}", token.trim());
+        let credentials = Credentials { authorization: Some(&authorization), certificate: None };
+        let caller = self.verify(credentials).await?;
         if !caller.access.allows(Access::Approver) {
             return Err(Problem::new(403, "access_denied", "this token does not give `approver` access"));
         }
-        cookie_response(self.browser_sessions.start(caller)?)
+        cookie_response(self.browser_sessions.start(caller, self.is_secure)?)
     }
 }
 
@@ -221,9 +244,10 @@ fn cookie_response(cookie: String) -> Result<Response, Problem> {
 }
 
 /// The discovery document of AuthZEN.
-fn authzen_configuration(headers: &HeaderMap) -> Value {
+fn authzen_configuration(headers: &HeaderMap, is_secure: bool) -> Value {
     let host = single_value(headers, header::HOST.as_str()).ok().flatten().unwrap_or("localhost");
-    let base = format!("http://{host}");
+    let scheme = if is_secure { "https" } else { "http" };
+    let base = format!("{scheme}://{host}");
     json::json!({
         "policy_decision_point": base,
         "access_evaluation_endpoint": format!("{base}/access/v1/evaluation"),

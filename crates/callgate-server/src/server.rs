@@ -9,7 +9,7 @@ use callgate::engine::{Engine, EngineBuilder};
 use callgate::host::StateStore;
 use callgate::json::{Map, json};
 use callgate_http::{
-    Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator,
+    Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator, Tls,
     check_listen_address, serve_connections,
 };
 use tokio::io::{AsyncBufRead, AsyncWrite};
@@ -57,6 +57,7 @@ pub struct DecisionServer {
     store: Arc<dyn StateStore>,
     activity: ActivityLog,
     identity: Option<IdentityFile>,
+    tls: Option<Arc<Tls>>,
     local_approver: Option<LocalApprover>,
     origins: Vec<String>,
     context: Map,
@@ -86,6 +87,7 @@ impl DecisionServer {
             store,
             activity,
             identity: None,
+            tls: None,
             local_approver: None,
             origins: Vec::new(),
             context: Map::new(),
@@ -99,6 +101,13 @@ impl DecisionServer {
     #[must_use]
     pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
         self.identity = Some(file);
+        self
+    }
+
+    /// Serves HTTPS, with a certificate that is reloaded when its files change.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(Arc::new(tls));
         self
     }
 
@@ -190,13 +199,22 @@ impl DecisionServer {
             identity: Arc::clone(&identity),
             trusts_anonymous,
             origin_policy: OriginPolicy::new(address.ip().is_loopback(), self.origins),
+            is_secure: self.tls.is_some(),
             browser_sessions: BrowserSessions::default(),
             closing: closing.clone(),
             log: self.log,
         });
-        let watcher = watched_file.map(|file| {
-            let state = Arc::clone(&state);
-            tokio::spawn(async move { identity.watch(file, |text| (state.log)(text)).await })
+        let watching = Arc::clone(&state);
+        let tls = self.tls;
+        let watched_tls = tls.clone();
+        let watcher = tokio::spawn(async move {
+            let log = |text: &str| (watching.log)(text);
+            let certificates = async {
+                if let Some(tls) = watched_tls {
+                    tls.watch(log).await;
+                }
+            };
+            tokio::join!(identity.watch(watched_file, log), certificates);
         });
         let routes = Router::new().fallback(handle).with_state(state).merge(health.routes());
         let drained = Arc::clone(&api);
@@ -212,12 +230,10 @@ impl DecisionServer {
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         };
         tokio::select! {
-            () = serve_connections(listener, routes, self.max_connections, stop) => {}
+            () = serve_connections(listener, tls, routes, self.max_connections, stop) => {}
             () = timeout => {}
         }
-        if let Some(watcher) = watcher {
-            watcher.abort();
-        }
+        watcher.abort();
         Ok(())
     }
 

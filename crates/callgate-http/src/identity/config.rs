@@ -1,17 +1,13 @@
 //! The identity file: YAML → [`Authenticator`].
 
-use std::path::Path;
-use std::time::Duration;
+mod credentials;
+mod issuers;
 
-use data_encoding::HEXLOWER_PERMISSIVE;
-use jsonwebtoken::{Algorithm, AlgorithmFamily};
-use ring::digest;
+use std::path::Path;
 
 use super::Authenticator;
-use super::access::{self, Access, AccessRules, AccessSet};
-use super::claims::ClaimMapping;
+use super::access::{self, AccessSet};
 use super::config_schema::identity_record;
-use super::issuer::{Issuer, VerificationKey};
 use callgate::diagnostic::{
     CONFLICTING_KEYS, Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, WRONG_TYPE, render,
 };
@@ -21,10 +17,6 @@ use callgate::principal::{Principal, PrincipalComparison};
 use callgate::rules_schema::{PolicyReader, Shape};
 use callgate::source::{self, YamlNode};
 
-/// The default tolerance for clock skew.
-const LEEWAY: Duration = Duration::from_secs(30);
-/// The minimum length of a shared secret, in bytes: shorter ones can be found by brute force.
-const SHORTEST_SECRET: usize = 32;
 /// Members of the context that have keys of their own in the file.
 const RESERVED_MEMBERS: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
 
@@ -90,22 +82,30 @@ impl IdentityReader<'_> {
         let tokens = root.get("tokens").and_then(YamlNode::items).unwrap_or_default();
         for node in tokens {
             if let Some(digest) = self.digest(node) {
-                identity.add_token(&digest, self.token_context(node), token_access(node));
+                identity.add_token(&digest, self.caller_context(node), caller_access(node));
+            }
+        }
+        let certificates = root.get("certificates").and_then(YamlNode::items).unwrap_or_default();
+        for node in certificates {
+            if let Some(name) = self.certificate_name(node) {
+                identity.add_certificate(name, self.caller_context(node), caller_access(node));
             }
         }
         let issuers = root.get("jwt").map(one_or_many).unwrap_or_default();
-        self.check_prefixes(tokens, issuers);
+        let named: Vec<&YamlNode> = tokens.iter().chain(certificates).collect();
+        self.check_prefixes(&named, issuers);
+        identity.resource = root.get("resource").and_then(|node| self.resource(node, issuers));
         identity.issuers.extend(issuers.iter().filter_map(|node| self.issuer(node)));
-        if root.entries().is_some() && tokens.is_empty() && issuers.is_empty() {
+        if root.entries().is_some() && named.is_empty() && issuers.is_empty() {
             let diagnostic = Diagnostic::new(&MISSING_KEY, root.span, "no identities are configured")
-                .with_help("list bearer tokens in `tokens`, or trusted issuers in `jwt`");
+                .with_help("list bearer tokens in `tokens`, client certificates in `certificates`, or trusted issuers in `jwt`");
             self.reader.report(diagnostic);
         }
     }
 
-    /// Reports issuers that could name the same principal as another issuer or a token. A single issuer needs no prefix.
-    fn check_prefixes(&mut self, tokens: &[YamlNode], issuers: &[YamlNode]) {
-        if issuers.len() + usize::from(!tokens.is_empty()) < 2 {
+    /// Reports issuers that could name the same principal as another issuer, or as a token or certificate. A single issuer needs no prefix.
+    fn check_prefixes(&mut self, named: &[&YamlNode], issuers: &[YamlNode]) {
+        if issuers.len() + usize::from(!named.is_empty()) < 2 {
             return;
         }
         // Principals that differ only in case are equal.
@@ -128,9 +128,9 @@ impl IdentityReader<'_> {
                 let help = "choose prefixes of which none begins with another";
                 self.report_invalid(prefix, "another issuer could name the same principals", help);
             }
-            for principal in tokens.iter().filter_map(|token| token.get("principal")) {
+            for principal in named.iter().filter_map(|node| node.get("principal")) {
                 if folded(principal).starts_with(&text) {
-                    let help = "choose another prefix, or another principal for the token";
+                    let help = "choose another prefix, or another principal";
                     self.report_invalid(
                         principal,
                         "the issuer with this prefix could name the same principal",
@@ -142,30 +142,7 @@ impl IdentityReader<'_> {
         }
     }
 
-    /// Reads the digest of a token.
-    fn digest(&mut self, node: &YamlNode) -> Option<Vec<u8>> {
-        match self.exactly_one(node, &["sha256", "env"])? {
-            ("sha256", digest_node) => {
-                let digest = HEXLOWER_PERMISSIVE.decode(digest_node.as_str()?.as_bytes()).ok();
-                let digest = digest.filter(|digest| digest.len() == digest::SHA256_OUTPUT_LEN);
-                if digest.is_none() {
-                    let message = "this is not a SHA-256 digest";
-                    self.report_invalid(
-                        digest_node,
-                        message,
-                        "write 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints them",
-                    );
-                }
-                digest
-            }
-            (_, name) => {
-                let token = self.env_variable(name)?;
-                Some(digest::digest(&digest::SHA256, token.trim().as_bytes()).as_ref().to_vec())
-            }
-        }
-    }
-
-    fn token_context(&mut self, node: &YamlNode) -> Map {
+    fn caller_context(&mut self, node: &YamlNode) -> Map {
         let mut context = self.context(node);
         if let Some(principal) = node.get("principal")
             && principal
@@ -175,7 +152,7 @@ impl IdentityReader<'_> {
             self.report_invalid(
                 principal,
                 "this principal is blank, or has control characters",
-                "write the name of the caller that uses the token",
+                "write the name of the caller",
             );
         }
         for name in ["principal", "roles", "tenant"] {
@@ -184,84 +161,6 @@ impl IdentityReader<'_> {
             }
         }
         context
-    }
-
-    fn issuer(&mut self, node: &YamlNode) -> Option<Issuer> {
-        let texts = |key: &str| -> Vec<String> {
-            let nodes = node.get(key).map(one_or_many).unwrap_or_default();
-            nodes.iter().filter_map(|node| node.as_str().map(str::to_owned)).collect()
-        };
-        let text = |key: &str| node.get(key).and_then(YamlNode::as_str).map(str::to_owned);
-        let algorithms: Vec<Algorithm> =
-            texts("algorithms").iter().filter_map(|name| name.parse().ok()).collect();
-        let keys = self.keys(node, &algorithms);
-        let leeway = node.get("leeway").and_then(|node| self.reader.read_duration(node)).unwrap_or(LEEWAY);
-        let mapping = ClaimMapping {
-            principal: text("principal").unwrap_or_else(|| "sub".to_owned()),
-            prefix: text("prefix").unwrap_or_default(),
-            roles: text("roles"),
-            tenant: text("tenant"),
-            copied_claims: texts("claims"),
-            context: self.context(node),
-        };
-        Some(Issuer {
-            name: text("issuer")?,
-            audience: texts("audience"),
-            algorithms,
-            keys: keys?,
-            leeway,
-            mapping,
-            access: issuer_access(node),
-        })
-    }
-
-    fn keys(&mut self, node: &YamlNode, algorithms: &[Algorithm]) -> Option<Vec<VerificationKey>> {
-        let (kind, named) = self.exactly_one(node, &["jwks", "pem", "secret_env"])?;
-        let first = *algorithms.first()?;
-        let is_secret = |algorithm: &Algorithm| algorithm.family() == AlgorithmFamily::Hmac;
-        let is_allowed = match kind {
-            "jwks" => !algorithms.iter().any(is_secret),
-            "secret_env" => algorithms.iter().all(is_secret),
-            _ => algorithms.iter().all(|other| other.family() == first.family() && !is_secret(other)),
-        };
-        if !is_allowed {
-            let at = node.get("algorithms").map_or(node.span, |node| node.span);
-            let message = format!("not all of these algorithms can be used with `{kind}`");
-            let help = "a public key must never be used as a shared secret: use `secret_env` for `HS256`, `HS384` and `HS512`, \
-                `jwks` for the others, `pem` for algorithms of one key type";
-            self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, at, message).with_help(help));
-            return None;
-        }
-        if kind == "secret_env" {
-            let secret = self.env_variable(named)?;
-            if secret.len() < SHORTEST_SECRET {
-                let message = format!("the secret in this variable is shorter than {SHORTEST_SECRET} bytes");
-                self.report_invalid(
-                    named,
-                    &message,
-                    "a short secret can be found by brute force: use a longer one",
-                );
-                return None;
-            }
-            return Some(vec![VerificationKey::from_secret(secret.as_bytes())]);
-        }
-        let (_, text) = self.reader.read_referenced_file(named, "")?;
-        let keys = match kind {
-            "jwks" => VerificationKey::from_jwks(&text),
-            _ => VerificationKey::from_pem(&text, first).map(|key| vec![key]),
-        };
-        match keys {
-            Ok(keys) if !keys.is_empty() => Some(keys),
-            Ok(_) => {
-                self.report_invalid(named, "this file has no signature key", "use another file");
-                None
-            }
-            Err(why) => {
-                let help = "the file must contain a public key in PEM (`pem`) or a JSON Web Key Set (`jwks`)";
-                self.report_invalid(named, &format!("this file can't be used: {why}"), help);
-                None
-            }
-        }
     }
 
     /// The only one of these keys that is present; reports if there is none or several.
@@ -329,26 +228,14 @@ impl IdentityReader<'_> {
     }
 }
 
-/// The access of a token's caller: its list, or else that of a caller.
-fn token_access(node: &YamlNode) -> AccessSet {
+/// The access of a configured caller: its list, or else that of a caller.
+fn caller_access(node: &YamlNode) -> AccessSet {
     match node.get("access") {
         Some(list) => {
             access::from_names(list.items().unwrap_or_default().iter().filter_map(YamlNode::as_str))
         }
         None => AccessSet::CALLER,
     }
-}
-
-/// Which roles of an issuer's callers have which access.
-fn issuer_access(node: &YamlNode) -> AccessRules {
-    let roles = |node: &YamlNode| {
-        one_or_many(node).iter().filter_map(YamlNode::as_str).map(str::to_owned).collect::<Vec<String>>()
-    };
-    let rules = Access::ALL
-        .into_iter()
-        .filter_map(|access| Some((access, roles(node.get("access")?.get(access.name())?))))
-        .collect();
-    AccessRules { roles: rules }
 }
 
 fn one_or_many(node: &YamlNode) -> &[YamlNode] {

@@ -45,6 +45,27 @@ static ACCESS_BY_ROLE: RecordShape = RecordShape {
     ],
 };
 
+const PRINCIPAL: FieldShape = FieldShape::required(
+    "principal",
+    Shape::String("a name"),
+    "The caller that uses it: `$.context.principal`.",
+);
+
+const CALLER_ROLES: FieldShape = FieldShape::optional(
+    "roles",
+    Shape::List(&Shape::String("a role")),
+    "The roles of the caller: `$.context.roles`.",
+);
+
+const CALLER_TENANT: FieldShape =
+    FieldShape::optional("tenant", Shape::String("a name"), "The tenant of the caller: `$.context.tenant`.");
+
+const CALLER_ACCESS: FieldShape = FieldShape::optional(
+    "access",
+    Shape::NonEmptyList(&ACCESS),
+    "What the caller may do at a decision server (`callgate serve`). Default: `[caller]`. A gateway serves every caller.",
+);
+
 static TOKEN: RecordShape = RecordShape {
     name: "token",
     doc: "A bearer token, given by its digest (`sha256`) or by an environment variable (`env`).",
@@ -59,33 +80,44 @@ static TOKEN: RecordShape = RecordShape {
             Shape::String("the name of an environment variable"),
             "The environment variable with the token.",
         ),
-        FieldShape::required(
-            "principal",
-            Shape::String("a name"),
-            "The caller that uses it: `$.context.principal`.",
+        PRINCIPAL,
+        CALLER_ROLES,
+        CALLER_TENANT,
+        CALLER_ACCESS,
+        CONTEXT,
+    ],
+};
+
+static CERTIFICATE: RecordShape = RecordShape {
+    name: "certificate",
+    doc: "A TLS client certificate, given by its digest (`sha256`) or by a name in it (`dns`, `uri`). Servers with `--tls-client-ca` take them.",
+    fields: &[
+        FieldShape::optional(
+            "sha256",
+            Shape::String("64 hexadecimal digits"),
+            "The SHA-256 digest of the certificate, as `openssl x509 -noout -fingerprint -sha256` prints it without colons.",
         ),
         FieldShape::optional(
-            "roles",
-            Shape::List(&Shape::String("a role")),
-            "The roles of the caller: `$.context.roles`.",
+            "dns",
+            Shape::String("a DNS name"),
+            "A DNS name in its subject alternative names.",
         ),
         FieldShape::optional(
-            "tenant",
-            Shape::String("a name"),
-            "The tenant of the caller: `$.context.tenant`.",
+            "uri",
+            Shape::String("a URI such as `spiffe://example.com/agent`"),
+            "A URI in its subject alternative names.",
         ),
-        FieldShape::optional(
-            "access",
-            Shape::NonEmptyList(&ACCESS),
-            "What the caller may do at a decision server (`callgate serve`). Default: `[caller]`. A gateway serves every caller.",
-        ),
+        PRINCIPAL,
+        CALLER_ROLES,
+        CALLER_TENANT,
+        CALLER_ACCESS,
         CONTEXT,
     ],
 };
 
 static ISSUER: RecordShape = RecordShape {
     name: "issuer",
-    doc: "A trusted issuer of tokens (JWT). Its keys are given by one of `jwks`, `pem` and `secret_env`.",
+    doc: "A trusted issuer of tokens (JWT). Its keys are given by one of `jwks`, `jwks_url`, `pem` and `secret_env`.",
     fields: &[
         FieldShape::required("issuer", Shape::String("a URL or name"), "The `iss` claim of its tokens."),
         FieldShape::required(
@@ -102,6 +134,11 @@ static ISSUER: RecordShape = RecordShape {
             "jwks",
             Shape::String("a file"),
             "A file with its public keys, as a JSON Web Key Set.",
+        ),
+        FieldShape::optional(
+            "jwks_url",
+            Shape::String("a URL"),
+            "The URL of its JSON Web Key Set, as `jwks_uri` in its metadata. Fetched every five minutes, and when a token names a new key.",
         ),
         FieldShape::optional("pem", Shape::String("a file"), "A file with its public key, in PEM."),
         FieldShape::optional(
@@ -150,6 +187,17 @@ static IDENTITY: RecordShape = RecordShape {
             "tokens",
             Shape::NonEmptyList(&Shape::Record(&TOKEN)),
             "Bearer tokens and their callers.",
+        ),
+        FieldShape::optional(
+            "certificates",
+            Shape::NonEmptyList(&Shape::Record(&CERTIFICATE)),
+            "TLS client certificates and their callers.",
+        ),
+        FieldShape::optional(
+            "resource",
+            Shape::String("a URL such as `https://tools.example.com/mcp`"),
+            "The URL that clients use. With it clients find out by `/.well-known/oauth-protected-resource` (RFC 9728) which issuer gives \
+             tokens. Every issuer's `audience` must contain it.",
         ),
         FieldShape::optional(
             "jwt",

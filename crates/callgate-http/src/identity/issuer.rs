@@ -1,15 +1,17 @@
 //! Trusted issuers of JSON Web Tokens (JWT): token → authenticated [`Caller`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
+use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header};
 use serde::de::IgnoredAny;
 
 use super::access::AccessRules;
 use super::claims::ClaimMapping;
+use super::remote_keys::RemoteKeys;
+use super::verification_key::VerificationKey;
 use super::{Caller, TokenError, jwt, signature_verification};
-use callgate::json::Map;
+use callgate::json::{Map, Value};
 
 /// A trusted issuer.
 pub(super) struct Issuer {
@@ -18,60 +20,27 @@ pub(super) struct Issuer {
     /// Its tokens' `aud` must contain one of these.
     pub(super) audience: Vec<String>,
     pub(super) algorithms: Vec<Algorithm>,
-    pub(super) keys: Vec<VerificationKey>,
+    pub(super) keys: IssuerKeys,
     /// The tolerated clock skew.
     pub(super) leeway: Duration,
     pub(super) mapping: ClaimMapping,
     pub(super) access: AccessRules,
 }
 
-/// A key that verifies tokens.
-pub(super) struct VerificationKey {
-    /// Its id and algorithm, if given.
-    id: Option<String>,
-    algorithm: Option<String>,
-    key: DecodingKey,
+/// Where the keys of an issuer are.
+pub(super) enum IssuerKeys {
+    /// In the identity file, or a file that it names.
+    Fixed(Vec<VerificationKey>),
+    /// At a URL.
+    Remote(Arc<RemoteKeys>),
 }
 
-impl VerificationKey {
-    pub(super) fn from_secret(secret: &[u8]) -> Self {
-        Self { id: None, algorithm: None, key: DecodingKey::from_secret(secret) }
-    }
-
-    /// Reads a public key in PEM, for an algorithm.
-    pub(super) fn from_pem(pem: &str, algorithm: Algorithm) -> Result<Self, String> {
-        let pem = pem.as_bytes();
-        let key = match algorithm {
-            Algorithm::ES256 | Algorithm::ES384 => DecodingKey::from_ec_pem(pem),
-            Algorithm::EdDSA => DecodingKey::from_ed_pem(pem),
-            _ => DecodingKey::from_rsa_pem(pem),
-        };
-        let key = key.map_err(|error| error.to_string())?;
-        Ok(Self { id: None, algorithm: None, key })
-    }
-
-    /// Reads the public signature keys of a JSON Web Key Set. Skips all other keys.
-    pub(super) fn from_jwks(text: &str) -> Result<Vec<Self>, String> {
-        let set: JwkSet = callgate::json::from_str(text).map_err(|error| error.to_string())?;
-        Ok(set.keys.iter().filter_map(Self::from_jwk).collect())
-    }
-
-    fn from_jwk(jwk: &Jwk) -> Option<Self> {
-        let common = &jwk.common;
-        let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature));
-        let key = DecodingKey::from_jwk(jwk).ok().filter(|_| signs)?;
-        let algorithm = common.key_algorithm.map(|algorithm| algorithm.to_string());
-        Some(Self { id: common.key_id.clone(), algorithm, key })
-    }
-
-    fn may_have_signed(&self, header: &Header) -> bool {
-        let is_named = match (&self.id, &header.kid) {
-            (Some(id), Some(named)) => id == named,
-            _ => true,
-        };
-        let is_for_it =
-            self.algorithm.as_ref().is_none_or(|algorithm| *algorithm == format!("{:?}", header.alg));
-        is_named && is_for_it && self.key.family() == header.alg.family()
+impl IssuerKeys {
+    fn with_keys<T>(&self, use_keys: impl FnOnce(&[VerificationKey]) -> T) -> T {
+        match self {
+            Self::Fixed(keys) => use_keys(keys),
+            Self::Remote(remote) => remote.with_keys(use_keys),
+        }
     }
 }
 
@@ -99,6 +68,16 @@ pub(super) fn authenticate(issuers: &[Issuer], token: &str) -> Result<Caller, To
     Err(error)
 }
 
+/// The keys that should be fetched again because of a rejected token: it names a key that its issuer may have published lately.
+pub(super) fn keys_to_refresh(issuers: &[Issuer], token: &str) -> Option<Arc<RemoteKeys>> {
+    // Nothing of the token is verified: it only decides whether to ask the issuer, which is limited.
+    let (claims, header) = (jwt::claims(token).ok()?, decode_header(token).ok()?);
+    issuers
+        .iter()
+        .filter(|issuer| issuer.may_have_new_key(&header, &claims))
+        .find_map(|issuer| issuer.remote_keys().cloned())
+}
+
 impl Issuer {
     /// Authenticates the caller of a token.
     ///
@@ -114,24 +93,40 @@ impl Issuer {
         validation.set_issuer(&[&self.name]);
         validation.set_audience(&self.audience);
         validation.set_required_spec_claims(&["iss", "aud"]);
-        let mut why = None;
-        for key in self.keys.iter().filter(|key| key.may_have_signed(header)) {
-            match decode::<IgnoredAny>(token, &key.key, &validation) {
-                Ok(_) => {
-                    let expires = jwt::check_dates(claims, self.leeway).map_err(Some)?;
-                    let mut context = self.mapping.map_claims(claims).map_err(Some)?;
-                    context.insert("issuer".to_owned(), self.name.as_str().into());
-                    let access = self.access.access(context.get("roles"));
-                    let mut caller = Caller::new(&self.name, context).with_access(access);
-                    caller.expires = Some(expires);
-                    return Ok(caller);
+        self.keys.with_keys(|keys| {
+            let mut why = None;
+            for key in keys.iter().filter(|key| key.may_have_signed(header)) {
+                match decode::<IgnoredAny>(token, &key.key, &validation) {
+                    Ok(_) => return Ok(()),
+                    Err(error) => match error.kind() {
+                        jsonwebtoken::errors::ErrorKind::InvalidSignature => {}
+                        _ => why = Some(TokenError::new(format!("the token is invalid: {error}"))),
+                    },
                 }
-                Err(error) => match error.kind() {
-                    jsonwebtoken::errors::ErrorKind::InvalidSignature => {}
-                    _ => why = Some(TokenError::new(format!("the token is invalid: {error}"))),
-                },
             }
+            Err(why)
+        })?;
+        let expires = jwt::check_dates(claims, self.leeway).map_err(Some)?;
+        let mut context = self.mapping.map_claims(claims).map_err(Some)?;
+        context.insert("issuer".to_owned(), self.name.as_str().into());
+        let access = self.access.access(context.get("roles"));
+        let mut caller = Caller::new(&self.name, context).with_access(access);
+        caller.expires = Some(expires);
+        Ok(caller)
+    }
+
+    /// The keys at a URL, if this issuer has them there.
+    pub(super) fn remote_keys(&self) -> Option<&Arc<RemoteKeys>> {
+        match &self.keys {
+            IssuerKeys::Fixed(_) => None,
+            IssuerKeys::Remote(remote) => Some(remote),
         }
-        Err(why)
+    }
+
+    /// Whether a token names this issuer and a key that it may have published since its keys were fetched.
+    fn may_have_new_key(&self, header: &Header, claims: &Map) -> bool {
+        let names_it = claims.get("iss").and_then(Value::as_str) == Some(&self.name);
+        let is_known = || self.keys.with_keys(|keys| keys.iter().any(|key| key.may_have_signed(header)));
+        names_it && self.algorithms.contains(&header.alg) && !is_known()
     }
 }

@@ -2,12 +2,16 @@
 //! clients are never used.
 
 mod access;
+mod certificates;
 mod claims;
+mod remote_keys;
+mod resource;
 mod reload;
 mod issuer;
 mod config;
 mod config_schema;
 mod signature_verification;
+mod verification_key;
 mod jwt;
 
 use std::sync::Arc;
@@ -19,7 +23,11 @@ use thiserror::Error;
 use callgate::json::{self, Map, Value, json};
 use callgate::principal::{PrincipalComparison, PrincipalValue};
 
-use self::issuer::Issuer;
+use self::certificates::{CertificateEntry, CertificateName};
+use self::issuer::{Issuer, IssuerKeys};
+use self::remote_keys::RemoteKeys;
+use self::resource::Resource;
+use crate::tls::ClientCertificate;
 
 pub use access::{Access, AccessSet};
 pub use config::IdentityError;
@@ -29,10 +37,13 @@ pub use reload::{IdentityFile, ReloadableAuthenticator, WatchedFile};
 /// The maximum length of a token, in bytes.
 const MAX_TOKEN_LENGTH: usize = 16 << 10;
 
-/// The configured tokens and trusted issuers.
+/// The configured tokens, certificates and trusted issuers.
 pub struct Authenticator {
     tokens: Vec<BearerToken>,
+    certificates: Vec<CertificateEntry>,
     issuers: Vec<Issuer>,
+    /// The URL that clients use, if it is known.
+    resource: Option<Resource>,
     /// A random key for constant-time comparison of token digests.
     comparison_key: keyed::Key,
 }
@@ -49,6 +60,33 @@ struct BearerToken {
     caller: Caller,
 }
 
+/// What a request authenticates its caller by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Credentials<'r> {
+    /// The `Authorization` header. If there is one, it counts.
+    pub authorization: Option<&'r str>,
+    /// The client certificate of the connection.
+    pub certificate: Option<&'r ClientCertificate>,
+}
+
+/// What a caller was authenticated by.
+enum Credential {
+    /// The `Authorization` header.
+    Header(String),
+    Certificate(ClientCertificate),
+}
+
+impl Credential {
+    fn as_credentials(&self) -> Credentials<'_> {
+        match self {
+            Self::Header(header) => Credentials { authorization: Some(header), certificate: None },
+            Self::Certificate(certificate) => {
+                Credentials { authorization: None, certificate: Some(certificate) }
+            }
+        }
+    }
+}
+
 /// An authenticated client.
 #[derive(Clone)]
 pub struct Caller {
@@ -60,8 +98,8 @@ pub struct Caller {
     pub access: AccessSet,
     /// When its credential expires, as time since 1970.
     expires: Option<Duration>,
-    /// The `Authorization` header, which is verified again after a reload.
-    credential: Option<Arc<str>>,
+    /// What it was authenticated by, which is verified again after a reload.
+    credential: Option<Arc<Credential>>,
 }
 
 // Leaves out the credential, which must not be logged.
@@ -142,7 +180,13 @@ impl Authenticator {
     fn new() -> Result<Self, String> {
         let comparison_key = keyed::Key::generate(keyed::HMAC_SHA256, &rand::SystemRandom::new())
             .map_err(|_| "the system provides no random bytes".to_owned())?;
-        Ok(Self { tokens: Vec::new(), issuers: Vec::new(), comparison_key })
+        Ok(Self {
+            tokens: Vec::new(),
+            certificates: Vec::new(),
+            issuers: Vec::new(),
+            resource: None,
+            comparison_key,
+        })
     }
 
     /// An authenticator of one token, whose caller has this context and access.
@@ -160,13 +204,32 @@ impl Authenticator {
         self.tokens.push(BearerToken { tag, caller: Caller::new("token", context).with_access(access) });
     }
 
-    /// Authenticates the caller by the `Authorization` header of the request.
+    fn add_certificate(&mut self, name: CertificateName, context: Map, access: AccessSet) {
+        let caller = Caller::new("certificate", context).with_access(access);
+        self.certificates.push(CertificateEntry { name, caller });
+    }
+
+    /// Authenticates the caller of a request.
     ///
     /// # Errors
-    /// The token is missing, unknown, expired or not signed by a trusted issuer.
-    pub fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
+    /// The token is missing, unknown, expired or not signed by a trusted issuer, or the certificate is nobody's.
+    pub fn authenticate(&self, credentials: Credentials<'_>) -> Result<Caller, AuthenticationError> {
+        match (credentials.authorization, credentials.certificate) {
+            (Some(authorization), _) => self.authenticate_token(authorization),
+            (None, Some(certificate)) if !self.certificates.is_empty() => {
+                let found = certificates::find_caller(&self.certificates, certificate);
+                let why =
+                    || format!("the client certificate with the digest {} is unknown", certificate.digest);
+                let mut caller = found.cloned().ok_or_else(|| AuthenticationError::Rejected(why()))?;
+                caller.credential = Some(Arc::new(Credential::Certificate(certificate.clone())));
+                Ok(caller)
+            }
+            (None, _) => Err(AuthenticationError::MissingToken),
+        }
+    }
+
+    fn authenticate_token(&self, authorization: &str) -> Result<Caller, AuthenticationError> {
         let refused = |why: &str| Err(AuthenticationError::Rejected(why.to_owned()));
-        let Some(authorization) = authorization else { return Err(AuthenticationError::MissingToken) };
         let (scheme, token) = authorization.split_once(' ').unwrap_or((authorization, ""));
         let token = token.trim();
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
@@ -189,14 +252,43 @@ impl Authenticator {
             None => issuer::authenticate(&self.issuers, token)
                 .map_err(|TokenError(why)| AuthenticationError::Rejected(why))?,
         };
-        caller.credential = Some(authorization.into());
+        caller.credential = Some(Arc::new(Credential::Header(authorization.to_owned())));
         Ok(caller)
+    }
+
+    /// The keys that should be fetched again because of a rejected credential.
+    fn keys_to_refresh(&self, credentials: Credentials<'_>) -> Option<Arc<RemoteKeys>> {
+        let (_, token) = credentials.authorization?.split_once(' ')?;
+        let token = token.trim();
+        (token.len() <= MAX_TOKEN_LENGTH).then(|| issuer::keys_to_refresh(&self.issuers, token)).flatten()
+    }
+
+    /// The keys at URLs.
+    fn remote_keys(&self) -> impl Iterator<Item = &Arc<RemoteKeys>> {
+        self.issuers.iter().filter_map(Issuer::remote_keys)
+    }
+
+    /// Takes over keys that were fetched before a reload, so that tokens stay valid meanwhile.
+    fn adopt_remote_keys(&mut self, before: &Self) {
+        for issuer in &mut self.issuers {
+            if let IssuerKeys::Remote(keys) = &mut issuer.keys
+                && let Some(known) = before.remote_keys().find(|known| known.url() == keys.url())
+            {
+                *keys = Arc::clone(known);
+            }
+        }
+    }
+
+    /// The metadata of the protected resource (RFC 9728), if this path is the one for it and the identity file names the resource.
+    fn resource_metadata(&self, path: &str) -> Option<Value> {
+        let issuers: Vec<&str> = self.issuers.iter().map(|issuer| issuer.name.as_str()).collect();
+        self.resource.as_ref()?.metadata(path, &issuers)
     }
 
     /// Whether a caller's credential still authenticates the same caller with the same context.
     fn still_authenticates(&self, caller: &Caller) -> bool {
-        self.authenticate(caller.credential.as_deref())
-            .is_ok_and(|now| now.context_digest() == caller.context_digest())
+        let credentials = caller.credential.as_deref().map(Credential::as_credentials).unwrap_or_default();
+        self.authenticate(credentials).is_ok_and(|now| now.context_digest() == caller.context_digest())
     }
 }
 

@@ -1,5 +1,6 @@
-//! Hot reload of identities: watches the identity file and its key files, and replaces the valid identities on a change.
+//! Keeps identities current: watches the identity file and its key files, and refreshes keys at URLs.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::{AuthenticationError, Authenticator, Caller, IdentityError};
+use super::{AuthenticationError, Authenticator, Caller, Credential, Credentials, IdentityError, resource};
 use callgate::diagnostic::SourceMap;
-use callgate::json::{self, Digest, json};
+use callgate::json::{self, Digest, Value, json};
 
 /// The polling interval. Contents are compared, so every way of replacing a file is noticed.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -63,21 +64,85 @@ impl ReloadableAuthenticator {
         (Self::fixed(file.identity), followed)
     }
 
-    /// Authenticates a caller by the `Authorization` header of its request.
+    /// Authenticates the caller of a request. A token whose key is unknown has the keys of its issuer fetched first, if they are at a URL.
     ///
     /// # Errors
     /// See [`Authenticator::authenticate`].
-    pub fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
-        self.identity.load().authenticate(authorization)
+    pub async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Caller, AuthenticationError> {
+        let identity = self.identity.load_full();
+        let rejected = match identity.authenticate(credentials) {
+            Err(error @ AuthenticationError::Rejected(_)) => error,
+            other => return other,
+        };
+        let Some(keys) = identity.keys_to_refresh(credentials) else { return Err(rejected) };
+        match keys.refresh().await {
+            Ok(true) => {
+                self.note_change();
+                identity.authenticate(credentials)
+            }
+            Ok(false) => Err(rejected),
+            Err(why) => {
+                Err(AuthenticationError::Rejected(format!("the keys of the issuer are missing: {why}")))
+            }
+        }
     }
 
     /// Authenticates a caller by the credential that it was authenticated by before. Returns `None` if that is no longer valid.
     pub fn authenticate_again(&self, caller: &Caller) -> Option<Caller> {
-        self.identity.load().authenticate(caller.credential.as_deref()).ok()
+        let credentials = caller.credential.as_deref().map(Credential::as_credentials)?;
+        self.identity.load().authenticate(credentials).ok()
     }
 
-    /// Reloads the file whenever it changes; never returns. A file with errors is rejected and logged once.
-    pub async fn watch(self: Arc<Self>, mut followed: WatchedFile, log: impl Fn(&str)) {
+    /// The metadata of the protected resource (RFC 9728), if this path is the one for it and the identity file names the resource.
+    pub fn resource_metadata(&self, path: &str) -> Option<Value> {
+        self.identity.load().resource_metadata(path)
+    }
+
+    /// The `WWW-Authenticate` header of a request that was rejected with this error.
+    pub fn challenge(&self, error: &AuthenticationError) -> String {
+        resource::challenge(self.identity.load().resource.as_ref(), error)
+    }
+
+    fn note_change(&self) {
+        self.changed.send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+
+    /// Keeps the identities current; never returns. The file is reloaded whenever it changes; one with errors is rejected and logged once.
+    /// Keys at URLs are fetched, and refreshed every few minutes.
+    pub async fn watch(self: Arc<Self>, followed: Option<WatchedFile>, log: impl Fn(&str)) {
+        let follow_file = async {
+            match followed {
+                Some(followed) => self.follow_file(followed, &log).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(follow_file, self.refresh_keys(&log));
+    }
+
+    async fn refresh_keys(&self, log: &impl Fn(&str)) {
+        let mut logged: HashMap<String, String> = HashMap::new();
+        loop {
+            for keys in self.identity.load_full().remote_keys() {
+                match keys.refresh_if_due().await {
+                    Ok(is_changed) => {
+                        if is_changed {
+                            self.note_change();
+                        }
+                        logged.remove(keys.url());
+                    }
+                    Err(why) => {
+                        if logged.get(keys.url()) != Some(&why) {
+                            log(&format!("the keys of an issuer are not refreshed: {why}"));
+                            logged.insert(keys.url().to_owned(), why);
+                        }
+                    }
+                }
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    async fn follow_file(&self, mut followed: WatchedFile, log: &impl Fn(&str)) {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let path = followed.path.clone();
@@ -94,9 +159,10 @@ impl ReloadableAuthenticator {
                 continue;
             }
             match read {
-                Ok((identity, _)) => {
+                Ok((mut identity, _)) => {
+                    identity.adopt_remote_keys(&self.identity.load());
                     self.identity.store(Arc::new(identity));
-                    self.changed.send_modify(|changes| *changes = changes.wrapping_add(1));
+                    self.note_change();
                     log("the identity file was reloaded");
                 }
                 Err(error) => {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use axum::routing::any;
 use tokio::net::TcpListener;
@@ -28,9 +28,9 @@ use self::responses::rejection;
 use crate::gateway::Gateway;
 use crate::http_headers;
 use callgate_http::{
-    AuthenticationError, Authenticator, Caller, DEFAULT_MAX_CONVERSATIONS, HealthProbe, IdentityFile,
-    OriginPolicy, ReloadableAuthenticator, WatchedFile, check_listen_address, preflight, serve_connections,
-    single_value,
+    AuthenticationError, Authenticator, Caller, ClientCertificate, Credentials, DEFAULT_MAX_CONVERSATIONS,
+    HealthProbe, IdentityFile, JSON, OriginPolicy, ReloadableAuthenticator, Tls, WatchedFile,
+    check_listen_address, empty, preflight, serve_connections, single_value, with_body,
 };
 
 pub use session_name::SessionNameSource;
@@ -52,6 +52,7 @@ pub struct HttpServer {
     identity: Option<ReloadableAuthenticator>,
     /// The file of the identities.
     watched_file: Option<WatchedFile>,
+    tls: Option<Arc<Tls>>,
     origins: Vec<String>,
     session_from: Option<SessionNameSource>,
     max_clients: usize,
@@ -85,6 +86,7 @@ impl HttpServer {
             gateway,
             identity: None,
             watched_file: None,
+            tls: None,
             origins: Vec::new(),
             session_from: None,
             max_clients: DEFAULT_MAX_CLIENTS,
@@ -114,6 +116,13 @@ impl HttpServer {
     pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
         let (identity, watched_file) = ReloadableAuthenticator::from_file(file);
         (self.identity, self.watched_file) = (Some(identity), Some(watched_file));
+        self
+    }
+
+    /// Serves HTTPS, with a certificate that is reloaded when its files change.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(Arc::new(tls));
         self
     }
 
@@ -178,9 +187,21 @@ impl HttpServer {
         self.check_address(address)?;
         let clients = ClientRegistry::new(&self.gateway, self.max_clients, self.max_conversations);
         let identity = self.identity.map(Arc::new);
-        let watcher = identity.clone().zip(self.watched_file).map(|(identity, watched_file)| {
-            let gateway = Arc::clone(&self.gateway);
-            tokio::spawn(async move { identity.watch(watched_file, |text| gateway.log(text)).await })
+        let (tls, watched_tls) = (self.tls.clone(), self.tls);
+        let (gateway, watched_identity) = (Arc::clone(&self.gateway), identity.clone());
+        let watcher = tokio::spawn(async move {
+            let log = |text: &str| gateway.log(text);
+            let identities = async {
+                if let Some(identity) = watched_identity {
+                    identity.watch(self.watched_file, log).await;
+                }
+            };
+            let certificates = async {
+                if let Some(tls) = watched_tls {
+                    tls.watch(log).await;
+                }
+            };
+            tokio::join!(identities, certificates);
         });
         let (close, closing) = watch::channel(false);
         let state = Arc::new(ServerState {
@@ -193,7 +214,8 @@ impl HttpServer {
             gateway: self.gateway,
         });
         let idle_check = tokio::spawn(Arc::clone(&clients).close_idle());
-        let mut routes = Router::new().route(PATH, any(handle_request)).with_state(state);
+        let mut routes =
+            Router::new().route(PATH, any(handle_request)).fallback(handle_other).with_state(state);
         if let Some(health) = self.health {
             routes = routes.merge(health.routes());
         }
@@ -204,7 +226,7 @@ impl HttpServer {
         };
         let most = self.max_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
         let most = self.max_connections.unwrap_or(most);
-        let serving = serve_connections(listener, routes, most, shutdown);
+        let serving = serve_connections(listener, tls, routes, most, shutdown);
         let timeout = async {
             let _ = closed.wait_for(|closing| *closing).await;
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
@@ -214,9 +236,7 @@ impl HttpServer {
             () = timeout => {}
         }
         idle_check.abort();
-        if let Some(watcher) = watcher {
-            watcher.abort();
-        }
+        watcher.abort();
         clients.close_all().await;
         Ok(())
     }
@@ -242,13 +262,28 @@ async fn handle_request(State(state): State<Arc<ServerState>>, request: Request<
     response
 }
 
+/// Serves the metadata by which clients find out where to get a token. It is public, also for web pages: RFC 9728 needs no credentials.
+async fn handle_other(State(state): State<Arc<ServerState>>, request: Request<Body>) -> Response {
+    let metadata =
+        state.identity.as_ref().and_then(|identity| identity.resource_metadata(request.uri().path()));
+    match metadata {
+        Some(metadata) if request.method() == Method::GET => {
+            let mut response = with_body(200, JSON, metadata.to_string());
+            let any = HeaderValue::from_static("*");
+            response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
+            response
+        }
+        _ => empty(404),
+    }
+}
+
 impl ServerState {
     async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
         // A CORS preflight request carries no credentials.
         if request.method() == Method::OPTIONS {
             return preflight(request.headers());
         }
-        let caller = match self.authenticate(&request) {
+        let caller = match self.authenticate(request.headers(), request.extensions().get()).await {
             Ok(caller) => caller,
             Err(response) => return *response,
         };
@@ -277,27 +312,27 @@ impl ServerState {
     }
 
     /// Authenticates the caller.
-    fn authenticate(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two headers, parsers could choose different ones.
-        let authorization = single_value(request.headers(), header::AUTHORIZATION.as_str());
+        let authorization = single_value(headers, header::AUTHORIZATION.as_str());
         let result = match authorization {
-            Ok(authorization) => identity.authenticate(authorization),
+            Ok(authorization) => identity.authenticate(Credentials { authorization, certificate }).await,
             Err(error) => Err(AuthenticationError::Rejected(error.to_string())),
         };
         result.map_err(|error| {
-            let challenge = match error {
-                AuthenticationError::MissingToken => "Bearer",
-                AuthenticationError::Rejected(why) => {
-                    self.gateway.log(&format!(
-                        "authentication failed: {}",
-                        callgate::safe_text::escape_controls(&why)
-                    ));
-                    "Bearer error=\"invalid_token\""
-                }
-            };
+            if let AuthenticationError::Rejected(why) = &error {
+                let why = callgate::safe_text::escape_controls(why);
+                self.gateway.log(&format!("authentication failed: {why}"));
+            }
             let mut response = rejection(401, "authentication required: send a valid bearer token");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            if let Ok(challenge) = HeaderValue::from_str(&identity.challenge(&error)) {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            }
             Box::new(response)
         })
     }

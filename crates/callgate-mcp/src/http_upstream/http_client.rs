@@ -1,10 +1,10 @@
 //! The HTTP client for one server. No other module depends on the HTTP library.
 
-use std::sync::Once;
 use std::time::Duration;
 
+use callgate_http::{error_chain, https_client};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, Response, Url};
 
 use crate::upstream_event::UpstreamError;
 
@@ -84,27 +84,10 @@ pub(super) struct HttpResponse(Response);
 
 impl HttpClient {
     pub(super) fn new(spec: &HttpSpec) -> Result<Self, UpstreamError> {
-        static CRYPTOGRAPHY: Once = Once::new();
-        // An embedding program may already have installed its own.
-        CRYPTOGRAPHY.call_once(|| {
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
         let url = spec.url().map_err(UpstreamError)?;
-        let is_here = url.host_str().is_some_and(|host| {
-            host == "localhost"
-                || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
-        });
-        let mut client = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_keepalive(KEEPALIVE_INTERVAL)
-            // Another host would receive the headers of this server.
-            .redirect(redirect::Policy::none())
-            .user_agent(concat!("callgate/", env!("CARGO_PKG_VERSION")));
-        if is_here {
-            client = client.no_proxy();
-        }
+        let client = https_client(&url).connect_timeout(CONNECT_TIMEOUT).tcp_keepalive(KEEPALIVE_INTERVAL);
         let client = client.build().map_err(|error| {
-            UpstreamError(format!("the HTTP client can't be created: {}", error_chain(&error)))
+            UpstreamError(format!("the HTTP client can't be created: {}", error_chain(error)))
         })?;
         Ok(Self { client, url, headers: spec.headers().map_err(UpstreamError)? })
     }
@@ -129,9 +112,9 @@ impl HttpClient {
             request = request.body(body);
         }
         let response = request.send().await;
-        response.map(HttpResponse).map_err(|error| {
-            UpstreamError(format!("it can't be reached: {}", error_chain(&error.without_url())))
-        })
+        response
+            .map(HttpResponse)
+            .map_err(|error| UpstreamError(format!("it can't be reached: {}", error_chain(error))))
     }
 }
 
@@ -165,24 +148,9 @@ impl HttpResponse {
         match self.0.chunk().await {
             Ok(bytes) => Ok(bytes.map(Vec::from)),
             Err(error) => {
-                let error = error_chain(&error.without_url());
+                let error = error_chain(error);
                 Err(UpstreamError(format!("its response broke off: {error}")))
             }
         }
     }
-}
-
-/// The message of an error with all its causes.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text
 }

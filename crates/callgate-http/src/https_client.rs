@@ -1,0 +1,46 @@
+//! The client for outgoing HTTP requests: TLS by `ring`, no redirects, no proxy for this machine.
+
+use std::net::IpAddr;
+use std::sync::Once;
+
+use reqwest::{Client, ClientBuilder, Url, redirect};
+
+/// Makes `ring` the cryptography of TLS in this process, unless an embedding program has installed its own.
+pub fn install_cryptography() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+/// A client for requests to the host of a URL. It follows no redirects, as another host would receive the headers of the request.
+pub fn https_client(url: &Url) -> ClientBuilder {
+    install_cryptography();
+    let client = Client::builder()
+        .redirect(redirect::Policy::none())
+        .user_agent(concat!("callgate/", env!("CARGO_PKG_VERSION")));
+    if is_this_machine(url) { client.no_proxy() } else { client }
+}
+
+/// Whether a URL names this machine.
+pub fn is_this_machine(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    })
+}
+
+/// An error with its causes, without the URL, which may contain a secret.
+pub fn error_chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
