@@ -7,6 +7,7 @@ mod authzen;
 mod browser;
 mod calls;
 mod events;
+mod fuzzing;
 mod harness;
 mod histories;
 mod lines;

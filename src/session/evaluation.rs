@@ -64,21 +64,24 @@ impl Session {
         Ok(evaluations)
     }
 
-    /// Explains the decision that [`evaluate_round`](Self::evaluate_round) makes on a call alone. `sources` are the files of the bundle, for
-    /// source positions. Returns `None` only after an internal error.
+    /// Explains the decisions on the calls of a round, each without regard to whether another one halts the session. `sources` are the
+    /// files of the bundle, for source positions. An explanation is `None` only after an internal error.
     ///
     /// # Errors
     /// The store does not return the state of a recorded session.
-    pub async fn explain_decision(
+    pub async fn explain_round(
         &mut self,
-        call: &ToolCall,
+        calls: &[ToolCall],
         sources: &SourceMap,
-    ) -> Result<Option<Explanation>, StoreError> {
+    ) -> Result<Vec<Option<Explanation>>, StoreError> {
         self.refresh_state().await?;
         let layers = self.layers();
-        let explainer = Explainer::new(sources);
-        self.kernel_for_position(&layers, 0, 1, Some(&explainer)).decide(call, &self.state);
-        Ok(explainer.last_decision())
+        let explain = |(index, call)| {
+            let explainer = Explainer::new(sources);
+            self.kernel_for_position(&layers, index, calls.len(), Some(&explainer)).decide(call, &self.state);
+            explainer.last_decision()
+        };
+        Ok(calls.iter().enumerate().map(explain).collect())
     }
 
     /// The kernel that decides the call at a position of a round.

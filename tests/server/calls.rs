@@ -48,6 +48,8 @@ async fn decides_a_round_as_a_whole_and_explains_a_call() {
     let one = json!({ "call": { "tool": "pay", "input": { "amount": 1 } } });
     let reply = server.post("/v1/decide?explain=true", &one).await;
     assert!(reply.body["explanation"].to_string().contains("no-large"), "{reply:?}");
+    let reply = server.post("/v1/decide?explain=true", &round).await;
+    assert_eq!(reply.body["explanations"].as_array().map(Vec::len), Some(2), "{reply:?}");
 }
 
 #[tokio::test]

@@ -31,6 +31,46 @@ impl Method {
     }
 }
 
+/// A parameter of the query.
+pub(crate) struct QueryParameter {
+    pub(crate) name: &'static str,
+    pub(crate) kind: QueryKind,
+    /// One line for the OpenAPI document.
+    pub(crate) doc: &'static str,
+}
+
+/// The largest number in a query.
+const MAX_NUMBER: usize = 1_000_000;
+
+/// What a parameter of the query may be.
+#[derive(Clone, Copy)]
+pub(crate) enum QueryKind {
+    Text,
+    /// A number from 0.
+    Number,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+impl QueryParameter {
+    pub(crate) const fn new(name: &'static str, kind: QueryKind, doc: &'static str) -> Self {
+        Self { name, kind, doc }
+    }
+
+    /// The JSON schema of its value.
+    pub(crate) fn schema(&self) -> serde_json::Value {
+        use serde_json::json;
+        match self.kind {
+            QueryKind::Text => json!({ "type": "string" }),
+            QueryKind::Number => json!({ "type": "integer", "minimum": 0, "maximum": MAX_NUMBER }),
+            QueryKind::Flag => json!({ "type": "boolean" }),
+            QueryKind::Word(words) => json!({ "type": "string", "enum": words }),
+        }
+    }
+}
+
 /// The handler of an endpoint.
 pub(crate) type Handler = for<'a> fn(&'a Arc<Api>, ApiRequest) -> BoxFuture<'a, Result<ApiResponse, Problem>>;
 
@@ -45,8 +85,7 @@ pub(crate) struct Endpoint {
     pub(crate) summary: &'static str,
     /// The schema of the body, if it takes one.
     pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
-    /// The parameters of the query, with their descriptions.
-    pub(crate) query: &'static [(&'static str, &'static str)],
+    pub(crate) query: &'static [QueryParameter],
     /// The statuses of success, with their descriptions.
     pub(crate) responses: &'static [(u16, &'static str)],
     pub(crate) handler: Handler,
@@ -132,8 +171,14 @@ impl ApiRequest {
             None => Ok(default.min(most)),
             Some(text) => text
                 .parse::<usize>()
+                .ok()
+                .filter(|number| *number <= MAX_NUMBER)
                 .map(|number| number.min(most))
-                .map_err(|_| Problem::invalid(format!("the query parameter `{name}` must be a number"))),
+                .ok_or_else(|| {
+                    Problem::invalid(format!(
+                        "the query parameter `{name}` must be a number from 0 to {MAX_NUMBER}"
+                    ))
+                }),
         }
     }
 }

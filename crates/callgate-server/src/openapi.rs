@@ -1,5 +1,6 @@
 //! The OpenAPI document, from the table of endpoints and the types of their bodies.
 
+use callgate::message::Dialect;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -47,10 +48,10 @@ pub fn openapi_document() -> Value {
 fn operation(endpoint: &Endpoint, body: Option<Value>) -> Value {
     let in_path = endpoint.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> = in_path
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } }))
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": path_schema(name) }))
         .collect();
-    parameters.extend(endpoint.query.iter().map(|(name, description)| {
-        json!({ "name": name, "in": "query", "description": description, "schema": { "type": "string" } })
+    parameters.extend(endpoint.query.iter().map(|parameter| {
+        json!({ "name": parameter.name, "in": "query", "description": parameter.doc, "schema": parameter.schema() })
     }));
     let mut responses: Map<String, Value> = Map::new();
     for (status, description) in endpoint.responses {
@@ -74,6 +75,17 @@ fn operation(endpoint: &Endpoint, body: Option<Value>) -> Value {
         members.insert("requestBody".to_owned(), body);
     }
     operation
+}
+
+/// The JSON schema of a parameter of a path.
+fn path_schema(name: &str) -> Value {
+    match name {
+        "dialect" => {
+            let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
+            json!({ "type": "string", "enum": names })
+        }
+        _ => json!({ "type": "string", "minLength": 1 }),
+    }
 }
 
 /// A unique name of an endpoint, such as `post_v1_decide`.

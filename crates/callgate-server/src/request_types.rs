@@ -2,10 +2,27 @@
 
 use callgate::call::{Task, ToolCall};
 use callgate::json::{Map, Value};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::problem::Problem;
+
+/// The JSON schema of a session's name.
+fn session_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "null"], "minLength": 1, "maxLength": 256, "pattern": r"^[^\x00-\x1F\x7F-\x9F]*$" })
+}
+
+/// The JSON schema of a task.
+fn task_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [
+        { "type": ["string", "null"] },
+        { "type": "array", "items": { "anyOf": [
+            { "type": "string" },
+            { "type": "object", "required": ["text"], "additionalProperties": false,
+              "properties": { "text": { "type": "string" }, "at": { "type": ["string", "null"], "format": "date-time" } } },
+        ] } },
+    ] })
+}
 
 /// The most calls of one request.
 pub(crate) const MAX_CALLS: usize = 256;
@@ -21,14 +38,19 @@ pub(crate) struct CallBody {
     pub(crate) tool: String,
     /// The MCP server that has the tool.
     pub(crate) server: Option<String>,
-    /// The arguments, an object. Default: no arguments.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    /// The arguments as the model wrote them: an object, unless the model made a mistake. Default: no arguments.
+    #[schemars(with = "Option<serde_json::Value>")]
     pub(crate) input: Option<Value>,
 }
 
 /// Calls to decide or to run: one `call`, or the `calls` of one round.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = serde_json::json!([
+    { "required": ["call"], "properties": { "call": { "type": "object" }, "calls": { "type": "null" } } },
+    { "required": ["calls"], "properties": {
+        "call": { "type": "null" }, "calls": { "type": "array", "minItems": 1, "maxItems": MAX_CALLS } } },
+])))]
 pub(crate) struct CallsBody {
     /// One call.
     pub(crate) call: Option<CallBody>,
@@ -36,18 +58,25 @@ pub(crate) struct CallsBody {
     pub(crate) calls: Option<Vec<CallBody>>,
     /// The session, which is one agent run: its labels, facts and limits are those of its earlier calls. Without a session the calls
     /// have no history.
+    #[serde(default)]
+    #[schemars(schema_with = "session_schema")]
     pub(crate) session: Option<String>,
     /// What the host vouches for: principal, roles, tenant, anything that policies read as `$.context`. For callers with `host` access.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub(crate) context: Option<Map>,
     /// What the user asked for, which policies read as `$.task`: a string, or a list of messages. For callers with `host` access.
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[serde(default)]
+    #[schemars(schema_with = "task_schema")]
     pub(crate) task: Option<Value>,
 }
 
 /// The result of a tool that the host ran: `output` or `error`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = serde_json::json!([
+    { "required": ["output"], "properties": { "error": { "type": "null" } } },
+    { "required": ["error"], "properties": { "error": { "type": "object" } }, "not": { "required": ["output"] } },
+])))]
 pub(crate) struct ReportBody {
     /// The result of the tool, any JSON value.
     #[serde(default, deserialize_with = "present")]
@@ -78,18 +107,25 @@ pub(crate) struct HistoryBody {
     #[schemars(with = "serde_json::Value")]
     pub(crate) messages: Value,
     /// The session that the history belongs to.
+    #[schemars(length(min = 1, max = 256), regex(pattern = r"^[^\x00-\x1F\x7F-\x9F]*$"))]
     pub(crate) session: String,
     /// What the host vouches for. For callers with `host` access.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub(crate) context: Option<Map>,
     /// What the user asked for. For callers with `host` access.
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[serde(default)]
+    #[schemars(schema_with = "task_schema")]
     pub(crate) task: Option<Value>,
 }
 
 /// An answer to an approval request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("anyOf" = serde_json::json!([
+    { "properties": { "input": { "type": "null" } }, "not": { "required": ["output"] } },
+    { "properties": { "decision": { "const": "approve" } }, "not": { "required": ["output"] } },
+    { "properties": { "decision": { "const": "approve" }, "input": { "type": "null" } } },
+])))]
 pub(crate) struct AnswerBody {
     /// `approve` the call, `deny` it, or `cancel` the run: neither this call nor later ones of the session run.
     pub(crate) decision: AnswerDecision,

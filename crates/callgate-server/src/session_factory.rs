@@ -9,7 +9,7 @@ use crate::api::Api;
 use crate::problem::Problem;
 use crate::session_name::stored_name;
 
-/// The longest name of a session, in bytes.
+/// The longest name of a session, in characters.
 const MAX_NAME: usize = 256;
 /// The members of the context that a credential with a principal supplies.
 const VERIFIED_MEMBERS: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
@@ -50,9 +50,9 @@ impl Api {
             }
         }
         if let Some(name) = &name
-            && (name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control))
+            && (name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control))
         {
-            let detail = format!("`session` must have 1 to {MAX_NAME} bytes, and no control characters");
+            let detail = format!("`session` must have 1 to {MAX_NAME} characters, and no control characters");
             return Err(Problem::invalid(detail));
         }
         let context = self.merged_context(caller, context)?;

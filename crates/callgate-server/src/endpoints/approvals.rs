@@ -13,7 +13,7 @@ use schemars::SchemaGenerator;
 
 use crate::api::{Api, sees_tenant};
 use crate::approval_document::{approval_document, grant_document};
-use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
+use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method, QueryKind, QueryParameter};
 use crate::problem::Problem;
 use crate::request_types::{AnswerBody, AnswerDecision};
 use crate::session_name::shown_name;
@@ -30,13 +30,18 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         summary: "List approval requests: pending ones first, the oldest first.",
         body: None,
         query: &[
-            ("status", "`pending`, or `all`. Default: `pending`."),
-            (
+            QueryParameter::new(
+                "status",
+                QueryKind::Word(&["pending", "all"]),
+                "`pending`, or `all`. Default: `pending`.",
+            ),
+            QueryParameter::new(
                 "search",
+                QueryKind::Text,
                 "Only requests whose tool, session, requester, message or arguments contain this text.",
             ),
-            ("limit", "How many to return. Default 100, at most 500."),
-            ("offset", "How many to skip."),
+            QueryParameter::new("limit", QueryKind::Number, "How many to return. Default 100, at most 500."),
+            QueryParameter::new("offset", QueryKind::Number, "How many to skip."),
         ],
         responses: &[(200, "The requests, and how many there are.")],
         handler: |api, request| Box::pin(list(api, request)),
@@ -88,9 +93,13 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         summary: "List what happened lately, the newest first: completed calls, approval requests and answers.",
         body: None,
         query: &[
-            ("session", "Only events of this session, by its `conversation`."),
-            ("policy", "Only calls in which this policy took part."),
-            ("limit", "How many to return. Default 100, at most 500."),
+            QueryParameter::new(
+                "session",
+                QueryKind::Text,
+                "Only events of this session, by its `conversation`.",
+            ),
+            QueryParameter::new("policy", QueryKind::Text, "Only calls in which this policy took part."),
+            QueryParameter::new("limit", QueryKind::Number, "How many to return. Default 100, at most 500."),
         ],
         responses: &[(200, "The events.")],
         handler: |api, request| Box::pin(activity(api, request)),

@@ -78,6 +78,7 @@ struct EvaluationBody {
 
 /// Access requests; members that an item lacks are those of the whole.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(extend("allOf" = serde_json::json!([is_complete("subject"), is_complete("action"), is_complete("resource")])))]
 struct EvaluationsBody {
     /// Who acts.
     subject: Option<Entity>,
@@ -124,6 +125,16 @@ enum EvaluationsSemantic {
     DenyOnFirstDeny,
     /// Up to the first that is permitted.
     PermitOnFirstPermit,
+}
+
+/// The JSON schema of requests of which each has a member, of its own or of the whole.
+fn is_complete(member: &str) -> serde_json::Value {
+    let has = serde_json::json!({ "required": [member], "properties": { member: { "type": "object" } } });
+    serde_json::json!({ "anyOf": [
+        has,
+        { "required": ["evaluations"], "properties": {
+            "evaluations": { "type": "array", "minItems": 1, "items": has } } },
+    ] })
 }
 
 impl EvaluationBody {

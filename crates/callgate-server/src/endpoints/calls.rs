@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use callgate::call::{Outcome, ToolCall};
 use callgate::host::{ToolError, ToolResponse};
-use callgate::json::{self, Value, json};
+use callgate::json::{self, Map, Value, json};
 use callgate_http::Access;
 use schemars::SchemaGenerator;
 
 use crate::api::Api;
-use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
+use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method, QueryKind, QueryParameter};
 use crate::operation::{Operation, OperationStatus, RemoteExecutor};
 use crate::operation_table::{OperationStart, StartRequest};
 use crate::problem::Problem;
@@ -24,8 +24,11 @@ const DEFAULT_WAIT: usize = 20;
 const MAX_WAIT: usize = 60;
 
 /// The parameter of endpoints whose response waits for an operation.
-pub(super) const WAIT: &[(&str, &str)] =
-    &[("wait", "How many seconds to wait while the operation is running. Default 20, at most 60.")];
+pub(super) const WAIT: &[QueryParameter] = &[QueryParameter::new(
+    "wait",
+    QueryKind::Number,
+    "How many seconds to wait while the operation is running. Default 20, at most 60.",
+)];
 
 const STATUSES: &[(u16, &str)] = &[
     (
@@ -43,9 +46,10 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         access: Access::Caller,
         summary: "Decide a call or a round of calls. Executes, counts and records nothing.",
         body: Some(SchemaGenerator::subschema_for::<CallsBody>),
-        query: &[(
+        query: &[QueryParameter::new(
             "explain",
-            "`true` explains the decision on one call: for each policy, whether it matched and which condition decided that.",
+            QueryKind::Flag,
+            "`true` explains each decision: for each policy, whether it matched and which condition decided that.",
         )],
         responses: &[(
             200,
@@ -89,28 +93,26 @@ async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let explains = request.flag("explain")?;
     let mut body: CallsBody = request.take_body()?;
     let (mut calls, is_round) = body.take_calls()?;
-    if explains && is_round {
-        return Err(Problem::invalid("`explain` needs one `call`, not `calls`"));
-    }
     let task = body.task()?;
     let session = SessionRequest { name: body.session, context: body.context, task };
     let CallerSession { mut session, context } = api.open_session(&request.caller, session)?;
     complete_calls(&mut calls, &context, &request);
     let evaluations = session.evaluate_round(&calls).await?;
-    let response = match (is_round, evaluations.as_slice()) {
-        (false, [evaluation]) => {
-            let mut response = json!({ "decision": evaluation });
-            if let (true, [call]) = (explains, calls.as_slice()) {
-                let explanation = session.explain_decision(call, &Default::default()).await?;
-                if let (Value::Object(members), Some(explanation)) = (&mut response, explanation) {
-                    members.insert("explanation".to_owned(), json!(explanation));
-                }
-            }
-            response
+    let mut response = Map::new();
+    let mut add = |one: &str, many: &str, values: Value| match values {
+        Value::Array(mut values) if !is_round => {
+            response.insert(one.to_owned(), values.pop().unwrap_or_default());
         }
-        (_, evaluations) => json!({ "decisions": evaluations }),
+        values => {
+            response.insert(many.to_owned(), values);
+        }
     };
-    Ok(ApiResponse::ok(response))
+    add("decision", "decisions", json!(evaluations));
+    if explains {
+        let explanations = session.explain_round(&calls, &Default::default()).await?;
+        add("explanation", "explanations", json!(explanations));
+    }
+    Ok(ApiResponse::ok(Value::Object(response)))
 }
 
 async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
