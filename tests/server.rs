@@ -4,6 +4,7 @@ mod access;
 mod approvals;
 mod approvals_page;
 mod authzen;
+mod authzen_interop;
 mod browser;
 mod calls;
 mod events;
