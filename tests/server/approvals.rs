@@ -73,6 +73,31 @@ async fn answers_are_for_what_was_shown() {
 }
 
 #[tokio::test]
+async fn several_requests_are_answered_each_on_its_own() {
+    let server = RunningServer::new(RULES).await;
+    for id in ["c1", "c2", "c3"] {
+        server.post("/v1/calls", &call(id, "pay", json!({ "amount": 5, "id": id }))).await;
+    }
+    let pending = server.pending().await;
+    server.answer(&pending[2], "deny").await;
+    let answer =
+        |item: &Value, digest: &Value| json!({ "key": item["key"], "digest": digest, "decision": "approve" });
+    let answers = json!({ "answers": [
+        answer(&pending[0], &pending[0]["digest"]),
+        answer(&pending[1], &pending[0]["digest"]),
+        answer(&pending[2], &pending[2]["digest"]),
+    ] });
+    let path = "/v1/answers";
+    let reply = server.send_as(&server.token, "POST", path, Some(&answers)).await;
+    let results = reply.body["results"].as_array().unwrap();
+    assert_eq!(results[0]["request"]["decision"], "approved", "{reply:?}");
+    assert_eq!(results[1]["problem"]["code"], "changed", "an answer is for what was shown");
+    assert_eq!(results[2]["problem"]["status"], 409, "the first answer counts");
+    assert_eq!(server.pending().await.len(), 1);
+    assert_eq!(server.post(path, &answers).await.status, 403);
+}
+
+#[tokio::test]
 async fn nobody_approves_their_own_call() {
     let rules =
         "policies: [ { id: ask, match: pay, approval: { message: 'Pay?', expires: 1h, approvers: [ann] } } ]";

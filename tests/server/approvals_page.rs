@@ -37,6 +37,9 @@ async fn approvers_use_the_page_with_keyboard_and_phone() {
         .post("/v1/calls", &call("c1", "pay", json!({ "note": hostile, "amount": 12345678901234567890_u64 })))
         .await;
     server.post("/v1/calls", &call("c2", "pay", json!({ "note": "rent", "amount": 5 }))).await;
+    for id in ["c3", "c4"] {
+        server.post("/v1/calls", &call(id, "pay", json!({ "note": id, "amount": 6 }))).await;
+    }
     let folder = root().join("tests/server/approvals_page");
     let home = packages::node("approvals-page", &folder);
     std::fs::copy(folder.join("check.mjs"), home.join("check.mjs")).unwrap();
@@ -59,8 +62,14 @@ async fn approvers_use_the_page_with_keyboard_and_phone() {
     assert_eq!(found["overflow"], json!([]), "{printed}");
     assert_eq!(
         (&found["requests"], &found["live"], &found["signedOut"]),
-        (&json!(2), &json!(1), &json!(true))
+        (&json!(4), &json!(3), &json!(true))
     );
+    assert_eq!((&found["selected"], &found["afterBack"]), (&json!("2 requests selected"), &json!(2)));
+    let listed = found["bulk"].as_str().unwrap();
+    assert!(listed.contains("c3") && listed.contains("c4"), "{listed}");
+    let together = server.post("/v1/calls", &call("c4", "pay", json!({ "note": "c4", "amount": 6 }))).await;
+    assert_eq!(together.body["outcome"]["outcome"], "denied", "{together:?}");
+    assert!(together.body["outcome"]["reason"]["message"].as_str().unwrap().contains("budget is used up"));
     assert_eq!(found["injected"], false);
     let text = found["text"].as_str().unwrap();
     assert!(

@@ -1,6 +1,6 @@
 //! Decide, execute, report.
 
-use callgate::json::json;
+use callgate::json::{Value, json};
 
 use super::harness::{RunningServer, call};
 
@@ -193,4 +193,23 @@ async fn rules_have_the_modes_of_their_policies() {
         [json!("enforce"), json!("shadow")],
         "a policy that is off is not in effect: {reply:?}"
     );
+}
+
+#[tokio::test]
+async fn a_request_with_an_idempotency_key_has_effect_once() {
+    let server = RunningServer::new(RULES).await;
+    let send = async |key: &str, body: &Value| {
+        let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
+        server.send("POST", "/v1/calls", &headers, Some(&body.to_string())).await
+    };
+    // Without ids, only the key says that it is the same request.
+    let body = json!({ "call": { "tool": "ping" } });
+    let first = send("a", &body).await;
+    assert_eq!(send("a", &body).await.body, first.body);
+    let done = server.report(&first, json!({ "output": 1 })).await;
+    assert_eq!(send("a", &body).await.body, done.body, "also after its end");
+    let other = send("a", &json!({ "call": { "tool": "read" } })).await;
+    assert_eq!((other.status, &other.body["code"]), (422, &json!("idempotency_key_reused")));
+    assert_ne!(send("b", &body).await.body["operation"], first.body["operation"]);
+    assert_eq!(send("", &body).await.status, 400);
 }

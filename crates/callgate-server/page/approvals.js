@@ -3,6 +3,7 @@
 import { RequestError, request } from "./api_client.js";
 import { element, time, visible } from "./elements.js";
 import { requestView } from "./request_view.js";
+import { keepOnly, prepare } from "./selection.js";
 
 const pageSize = 50;
 const byId = (id) => document.getElementById(id);
@@ -72,8 +73,8 @@ function listen() {
 function isEditing() {
   const active = document.activeElement;
   const list = byId("list");
-  if (active !== null && list.contains(active) && ["INPUT", "TEXTAREA"].includes(active.tagName)) return true;
-  return [...list.querySelectorAll("textarea, .reply input")].some((field) => field.tagName === "TEXTAREA" || field.value !== "");
+  if (active !== null && list.contains(active) && active.matches("input[type=text], textarea")) return true;
+  return [...list.querySelectorAll("textarea, .reply input[type=text]")].some((field) => field.tagName === "TEXTAREA" || field.value !== "");
 }
 
 async function show(isNew = true) {
@@ -102,6 +103,7 @@ async function showRequests() {
   const shown = Math.max(pageSize, state.offset + pageSize);
   const answer = await request("GET", listPath(0, shown));
   byId("pending-count").textContent = String(answer.pending);
+  keepOnly(answer.approvals);
   document.title = answer.pending > 0 ? `(${answer.pending}) Approvals · Callgate` : "Approvals · Callgate";
   byId("more").hidden = answer.found <= answer.approvals.length;
   if (answer.approvals.length === 0) {
@@ -188,10 +190,18 @@ async function showPolicies() {
   return [...notes, element("table", {}, head, element("tbody", {}, ...rows))];
 }
 
+function answeredSeveral(count, problems) {
+  const answered = count === 1 ? "1 request answered." : `${count} requests answered.`;
+  say([answered, ...problems].join(" "));
+  show(false);
+  byId("main").focus();
+}
+
 function setView(view) {
   state.view = view;
   for (const button of document.querySelectorAll("nav button")) button.setAttribute("aria-pressed", String(button.dataset.view === view));
   byId("search-form").hidden = !["pending", "all"].includes(view);
+  if (!["pending", "all"].includes(view)) keepOnly([]);
   say("");
   show();
 }
@@ -206,6 +216,7 @@ byId("search").addEventListener("input", (event) => {
   clearTimeout(searching);
   searching = setTimeout(() => { state.search = event.target.value.trim(); show(); }, 200);
 });
+for (const decision of ["approve", "deny"]) byId(`${decision}-selected`).addEventListener("click", () => prepare(decision, answeredSeveral));
 byId("more").addEventListener("click", () => { state.offset += pageSize; show(false); });
 for (const button of document.querySelectorAll("nav button")) {
   button.addEventListener("click", () => { state.session = null; state.policy = null; setView(button.dataset.view); });

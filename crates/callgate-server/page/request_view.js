@@ -2,6 +2,7 @@
 
 import { request } from "./api_client.js";
 import { element, readable, time, visible } from "./elements.js";
+import { isSelected, select } from "./selection.js";
 
 const stages = {
   answered: "Answered; the call has not resumed yet",
@@ -17,6 +18,10 @@ export function requestView(item, changed, failed) {
   const article = element("article", { class: "request", id, "aria-labelledby": `${id}-title`, tabindex: "-1" });
   const server = item.server === null ? "" : ` on ${visible(item.server)}`;
   article.append(element("h3", { id: `${id}-title` }, `${visible(item.tool)}${server}`));
+  if (item.stage === "waiting") {
+    const box = element("input", { type: "checkbox", id: `select-${item.key}`, checked: isSelected(item), onchange: () => select(item, box.checked) });
+    article.append(element("label", { class: "select", for: box.id }, box, " Select"));
+  }
   const facts = [];
   if (item.requester !== null) facts.push(`requested by ${visible(item.requester)}`);
   if (item.asked_at !== null) facts.push(time(item.asked_at));

@@ -11,6 +11,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
 use crate::api::Api;
+use crate::operation::RetryKey;
 use crate::problem::Problem;
 
 /// The method of an endpoint.
@@ -129,6 +130,8 @@ pub(crate) struct ApiRequest {
     pub(crate) body_bytes: usize,
     /// The span that the request belongs to (W3C Trace Context).
     pub(crate) trace_parent: Option<String>,
+    /// What identifies the request if it is sent again, with the digest of its content.
+    pub(crate) retry: Option<RetryKey>,
 }
 
 impl ApiRequest {

@@ -35,6 +35,9 @@ const PAGE_HEADER: &str = "x-callgate-page";
 /// The header of W3C Trace Context.
 const TRACE_PARENT: &str = "traceparent";
 
+/// The header by which a request may be sent again without effect (draft-ietf-httpapi-idempotency-key-header).
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// The shared state of all request handlers.
 pub(crate) struct HttpState {
     pub(crate) api: Arc<Api>,
@@ -106,8 +109,18 @@ impl HttpState {
             return Ok(event_stream(&self.api.activity, caller, revoked, self.closing.clone()));
         }
         let trace_parent = single_value(&parts.headers, TRACE_PARENT).ok().flatten().map(str::to_owned);
+        let idempotency_key = single_value(&parts.headers, IDEMPOTENCY_KEY);
+        let idempotency_key =
+            idempotency_key.map_err(|error| Problem::invalid(error.to_string()))?.map(str::to_owned);
         let query = parse_query(parts.uri.query().unwrap_or_default());
-        let unrouted = UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace_parent };
+        let unrouted = UnroutedRequest {
+            caller,
+            method: method.as_str(),
+            path: &path,
+            query,
+            trace_parent,
+            idempotency_key,
+        };
         let routed = self.api.route(unrouted)?;
         let body = match routed.takes_body() {
             true => read_body(&parts.headers, body, MAX_BODY).await?,
@@ -167,6 +180,7 @@ impl HttpState {
             body,
             body_bytes,
             trace_parent: None,
+            retry: None,
         };
         let SignInBody { token } = request.take_body()?;
         let authorization = format!("Bearer {}", token.trim());

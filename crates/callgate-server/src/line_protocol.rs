@@ -89,7 +89,7 @@ async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<Ap
     };
     let text = |member: &str| message.get(member).and_then(Value::as_str).map(str::to_owned);
     let (method, target) = text("method").zip(text("path")).ok_or_else(wanted)?;
-    let trace_parent = text("traceparent");
+    let (trace_parent, idempotency_key) = (text("traceparent"), text("idempotency_key"));
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     // The process that started this one vouches for everything, as an embedding program does.
     let unrouted = UnroutedRequest {
@@ -98,6 +98,7 @@ async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<Ap
         path,
         query: parse_query(query),
         trace_parent,
+        idempotency_key,
     };
     let routed = api.route(unrouted)?;
     let value = message.get_mut("body").map(Value::take).unwrap_or_default();

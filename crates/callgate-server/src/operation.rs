@@ -26,6 +26,8 @@ pub(crate) struct Operation {
     pub(crate) owner: String,
     /// What identifies its calls, if anything does.
     pub(crate) calls: Option<String>,
+    /// What identifies the request that started it, if anything does.
+    pub(crate) retry: Option<RetryKey>,
     /// The bytes of its requests, while it is in progress.
     pub(crate) held_bytes: AtomicUsize,
     /// How long the host may take to report a result.
@@ -73,16 +75,44 @@ pub(crate) enum OperationStatus {
 const TIMED_OUT: &str = "the host did not report a result in time; the tool may have taken effect";
 const DROPPED: &str = "a policy ended the execution before its result was reported, such as a timeout";
 
+/// What identifies a request that may be sent again (the header `Idempotency-Key`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RetryKey {
+    /// The caller's key.
+    pub(crate) key: String,
+    /// The digest of endpoint, parameters and body.
+    pub(crate) content: String,
+}
+
+/// By what else than its id an operation is found.
+#[derive(Default)]
+pub(crate) struct OperationNames {
+    /// What identifies its calls.
+    pub(crate) calls: Option<String>,
+    /// What identifies the request that started it.
+    pub(crate) retry: Option<RetryKey>,
+}
+
 impl Operation {
-    /// An operation with this id, of this caller. `calls` identifies its calls, if anything does.
+    /// An operation with this id, of this caller.
     pub(crate) fn new(
         id: String,
         owner: String,
-        calls: Option<String>,
+        names: OperationNames,
         report_timeout: Duration,
     ) -> Arc<Self> {
+        let OperationNames { calls, retry } = names;
         let (state, changes) = (Mutex::default(), watch::Sender::new(0));
-        Arc::new(Self { id, owner, calls, held_bytes: AtomicUsize::new(0), report_timeout, state, changes })
+        Arc::new(Self {
+            id,
+            owner,
+            calls,
+            retry,
+            held_bytes: AtomicUsize::new(0),
+            report_timeout,
+            state,
+            changes,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, OperationState> {
@@ -265,7 +295,7 @@ mod tests {
     use super::*;
 
     fn operation() -> Arc<Operation> {
-        Operation::new("op_1".into(), "ana".into(), None, Duration::from_secs(60))
+        Operation::new("op_1".into(), "ana".into(), OperationNames::default(), Duration::from_secs(60))
     }
 
     fn spawn(operation: &Arc<Operation>) -> tokio::task::JoinHandle<ReportedResult> {

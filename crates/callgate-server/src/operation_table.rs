@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::operation::Operation;
+use crate::operation::{Operation, OperationNames, RetryKey};
 use crate::problem::Problem;
 use crate::random_id;
 
@@ -42,6 +42,8 @@ struct Entries {
     by_id: HashMap<String, Arc<Operation>>,
     /// The operations in progress that run certain calls, by what identifies these.
     by_calls: HashMap<String, Arc<Operation>>,
+    /// The operations of requests with an `Idempotency-Key`, by caller and key, as long as they are kept.
+    by_retry_key: HashMap<(String, String), Arc<Operation>>,
     /// What the operations in progress of each caller hold.
     open: HashMap<String, Usage>,
     /// What all operations in progress hold.
@@ -64,6 +66,8 @@ pub(crate) struct StartRequest<'r> {
     pub(crate) owner: &'r str,
     /// What identifies caller, session and calls; `None` for calls without ids, which nothing identifies.
     pub(crate) calls: Option<String>,
+    /// What identifies the request if it is sent again.
+    pub(crate) retry: Option<RetryKey>,
     /// The length of the request.
     pub(crate) bytes: usize,
 }
@@ -91,9 +95,18 @@ impl OperationTable {
     /// # Errors
     /// Too many operations are in progress, or they hold too much memory.
     pub(crate) fn start(&self, request: StartRequest<'_>) -> Result<OperationStart, Problem> {
-        let StartRequest { owner, calls, bytes } = request;
+        let StartRequest { owner, calls, retry, bytes } = request;
         let id = random_id::new("op_")?;
         let mut entries = self.lock();
+        if let Some(retry) = &retry
+            && let Some(known) = entries.by_retry_key.get(&(owner.to_owned(), retry.key.clone()))
+        {
+            if known.retry.as_ref() == Some(retry) {
+                return Ok(OperationStart::Known(Arc::clone(known)));
+            }
+            let detail = "this `Idempotency-Key` was sent with another request";
+            return Err(Problem::new(422, "idempotency_key_reused", detail));
+        }
         if let Some(known) = calls.as_ref().and_then(|calls| entries.by_calls.get(calls)) {
             return Ok(OperationStart::Known(Arc::clone(known)));
         }
@@ -102,8 +115,16 @@ impl OperationTable {
             return Err(too_many("too many operations are in progress"));
         }
         entries.check_bytes(owner, bytes)?;
-        let operation = Operation::new(id, owner.to_owned(), calls.clone(), self.report_timeout);
+        let operation = Operation::new(
+            id,
+            owner.to_owned(),
+            OperationNames { calls: calls.clone(), retry },
+            self.report_timeout,
+        );
         entries.by_id.insert(operation.id.clone(), Arc::clone(&operation));
+        if let Some(retry) = &operation.retry {
+            entries.by_retry_key.insert((owner.to_owned(), retry.key.clone()), Arc::clone(&operation));
+        }
         if let Some(calls) = calls {
             entries.by_calls.insert(calls, Arc::clone(&operation));
         }
@@ -225,6 +246,9 @@ impl Entries {
             }
             if let Some((oldest, bytes)) = self.ended.pop_front() {
                 self.by_id.remove(&oldest.id);
+                if let Some(retry) = &oldest.retry {
+                    self.by_retry_key.remove(&(oldest.owner.clone(), retry.key.clone()));
+                }
                 self.ended_bytes = self.ended_bytes.saturating_sub(bytes);
             }
         }
@@ -246,7 +270,7 @@ mod tests {
         calls: Option<&str>,
         bytes: usize,
     ) -> Option<Arc<Operation>> {
-        match table.start(StartRequest { owner, calls: calls.map(str::to_owned), bytes }) {
+        match table.start(StartRequest { owner, calls: calls.map(str::to_owned), retry: None, bytes }) {
             Ok(OperationStart::New(operation)) => Some(operation),
             _ => None,
         }

@@ -142,6 +142,29 @@ pub(crate) struct AnswerBody {
     pub(crate) output: Option<Value>,
 }
 
+/// Answers to several approval requests.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnswersBody {
+    /// The answers. Each is recorded or refused on its own.
+    #[schemars(length(min = 1, max = 100))]
+    pub(crate) answers: Vec<NamedAnswer>,
+}
+
+/// An answer to one of several approval requests.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamedAnswer {
+    /// The `key` of the request.
+    pub(crate) key: String,
+    /// `approve` the call, `deny` it, or `cancel` the run.
+    pub(crate) decision: AnswerDecision,
+    /// The digest of what the approver was shown, as the request has it.
+    pub(crate) digest: String,
+    /// The reason, which the agent sees.
+    pub(crate) reason: Option<String>,
+}
+
 /// The decision of an approver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

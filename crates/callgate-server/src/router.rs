@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callgate::json::{self, json};
 use callgate_http::Caller;
 
 use crate::api::Api;
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, RequestBody};
 use crate::endpoints;
+use crate::operation::RetryKey;
 use crate::problem::Problem;
+
+/// The longest `Idempotency-Key`, in bytes.
+const MAX_IDEMPOTENCY_KEY: usize = 256;
 
 /// A request before it is routed.
 pub(crate) struct UnroutedRequest<'r> {
@@ -17,12 +22,15 @@ pub(crate) struct UnroutedRequest<'r> {
     pub(crate) path: &'r str,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) trace_parent: Option<String>,
+    /// The header `Idempotency-Key`.
+    pub(crate) idempotency_key: Option<String>,
 }
 
 /// The endpoint of a request, which its caller may use.
 pub(crate) struct RoutedRequest {
     pub(crate) endpoint: &'static Endpoint,
     request: ApiRequest,
+    idempotency_key: Option<String>,
 }
 
 impl Api {
@@ -31,7 +39,7 @@ impl Api {
     /// # Errors
     /// There is none, or the caller may not use it.
     pub(crate) fn route(&self, unrouted: UnroutedRequest<'_>) -> Result<RoutedRequest, Problem> {
-        let UnroutedRequest { caller, method, path, query, trace_parent } = unrouted;
+        let UnroutedRequest { caller, method, path, query, trace_parent, idempotency_key } = unrouted;
         let on_path = || endpoints::all().filter_map(|endpoint| Some((endpoint, endpoint.matches(path)?)));
         let Some((endpoint, parameters)) = on_path().find(|(endpoint, _)| endpoint.method.name() == method)
         else {
@@ -55,13 +63,21 @@ impl Api {
             return Err(Problem::new(403, "access_denied", detail));
         }
         let RequestBody { value: body, bytes: body_bytes } = RequestBody::default();
-        let request = ApiRequest { caller, parameters, query, body, body_bytes, trace_parent };
-        Ok(RoutedRequest { endpoint, request })
+        let request = ApiRequest { caller, parameters, query, body, body_bytes, trace_parent, retry: None };
+        if idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY) {
+            let detail = format!("`Idempotency-Key` must have 1 to {MAX_IDEMPOTENCY_KEY} bytes");
+            return Err(Problem::invalid(detail));
+        }
+        Ok(RoutedRequest { endpoint, request, idempotency_key })
     }
 
     /// Answers a request with this body.
     pub(crate) async fn answer(self: &Arc<Self>, routed: RoutedRequest, body: RequestBody) -> ApiResponse {
-        let RoutedRequest { endpoint, mut request } = routed;
+        let RoutedRequest { endpoint, mut request, idempotency_key } = routed;
+        request.retry = idempotency_key.map(|key| {
+            let content = json!([endpoint.path, request.parameters, body.value]);
+            RetryKey { key, content: json::digest(&content).to_string() }
+        });
         (request.body, request.body_bytes) = (body.value, body.bytes);
         (endpoint.handler)(self, request).await.unwrap_or_else(|problem| problem.into())
     }

@@ -39,6 +39,11 @@ async function check(options, name) {
   await audit("sign in");
   await signIn(page);
   await audit("pending");
+  await page.getByRole("checkbox").first().check();
+  await audit("selected");
+  await page.getByRole("button", { name: "Approve…" }).click();
+  await audit("dialog");
+  await page.getByRole("dialog").getByRole("button", { name: "Back" }).click();
   for (const view of ["Activity", "Policies"]) {
     await page.getByRole("button", { name: view, exact: true }).click();
     await page.locator("table").waitFor();
@@ -67,17 +72,30 @@ await first.keyboard.type("too much");
 const deny = first.locator("article").first().getByRole("button", { name: "Deny" });
 for (let steps = 0; steps < 5 && !(await deny.evaluate((button) => button === document.activeElement)); steps += 1) await first.keyboard.press("Tab");
 await first.keyboard.press("Enter");
-await first.locator("article").nth(1).waitFor({ state: "detached" });
+await first.locator("article").nth(3).waitFor({ state: "detached" });
 // The other approver sees it without doing anything.
-await second.locator("article").nth(1).waitFor({ state: "detached" });
+await second.locator("article").nth(3).waitFor({ state: "detached" });
 found.live = await second.locator("article").count();
 
 // An edit of the allowed argument.
-await second.getByRole("button", { name: "Edit" }).click();
+await second.locator("article").first().getByRole("button", { name: "Edit" }).click();
 const arguments_ = second.getByLabel(/Arguments; you may change/);
 await arguments_.fill((await arguments_.inputValue()).replace("rent", "late rent"));
 await second.getByRole("button", { name: "Approve with changes" }).click();
-await second.getByText("New ones appear here by themselves").waitFor();
+await second.locator("article").nth(2).waitFor({ state: "detached" });
+// Several at once: what is selected is listed before it is answered.
+await first.locator("article").nth(2).waitFor({ state: "detached" });
+for (const box of await first.getByRole("checkbox").all()) await box.check();
+found.selected = await first.locator("#selected-count").innerText();
+await first.getByRole("button", { name: "Deny…" }).click();
+found.bulk = await first.getByRole("dialog").innerText();
+await first.getByRole("dialog").getByRole("button", { name: "Back" }).click();
+found.afterBack = await first.locator("article").count();
+await first.getByRole("button", { name: "Deny…" }).click();
+await first.getByRole("dialog").getByLabel(/Reason/).fill("budget is used up");
+await first.getByRole("button", { name: "Deny these 2 calls" }).click();
+await first.getByText("2 requests answered.").waitFor();
+await first.getByText("New ones appear here by themselves").waitFor();
 await second.getByRole("button", { name: "Sign out" }).click();
 await second.getByLabel("Token").waitFor();
 await second.reload();

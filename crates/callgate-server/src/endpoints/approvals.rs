@@ -15,9 +15,11 @@ use crate::api::{Api, sees_tenant};
 use crate::approval_document::{approval_document, grant_document};
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method, QueryKind, QueryParameter};
 use crate::problem::Problem;
-use crate::request_types::{AnswerBody, AnswerDecision};
+use crate::request_types::{AnswerBody, AnswerDecision, AnswersBody, NamedAnswer};
 use crate::session_name::shown_name;
 
+/// The most answers of one request.
+const MAX_ANSWERS: usize = 100;
 /// The number of entries of a page by default, and at most.
 const PAGE: (usize, usize) = (100, 500);
 
@@ -65,6 +67,16 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         query: &[],
         responses: &[(200, "The request with the answer.")],
         handler: |api, request| Box::pin(answer(api, request)),
+    },
+    Endpoint {
+        method: Method::Post,
+        path: "/v1/answers",
+        access: Access::Approver,
+        summary: "Answer several approval requests as the authenticated approver.",
+        body: Some(SchemaGenerator::subschema_for::<AnswersBody>),
+        query: &[],
+        responses: &[(200, "For each answer the request with it, or the problem that it was refused with.")],
+        handler: |api, request| Box::pin(answer_several(api, request)),
     },
     Endpoint {
         method: Method::Get,
@@ -178,20 +190,46 @@ fn contains(item: &InboxItem, search: &str) -> bool {
         || request.input.to_string().to_lowercase().contains(search)
 }
 
-async fn find(api: &Api, request: &ApiRequest) -> Result<InboxItem, Problem> {
+async fn find(api: &Api, caller: &Caller, key: &str) -> Result<InboxItem, Problem> {
     let unknown = || Problem::not_found("there is no such approval request");
-    let key = key_from_url(request.parameter(0)).ok_or_else(unknown)?;
+    let key = key_from_url(key).ok_or_else(unknown)?;
     let item = api.inbox.get(&key).await.map_err(problem)?;
-    if sees(&request.caller, &item) { Ok(item) } else { Err(unknown()) }
+    if sees(caller, &item) { Ok(item) } else { Err(unknown()) }
 }
 
 async fn show(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
-    Ok(ApiResponse::ok(document(&find(api, &request).await?)))
+    Ok(ApiResponse::ok(document(&find(api, &request.caller, request.parameter(0)).await?)))
 }
 
 async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
     let body: AnswerBody = request.take_body()?;
-    let item = find(api, &request).await?;
+    record_answer(api, &request.caller, request.parameter(0), body).await.map(ApiResponse::ok)
+}
+
+async fn answer_several(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
+    let AnswersBody { answers } = request.take_body()?;
+    if answers.is_empty() || answers.len() > MAX_ANSWERS {
+        return Err(Problem::invalid(format!("`answers` must have 1 to {MAX_ANSWERS} answers")));
+    }
+    let mut results = Vec::new();
+    for NamedAnswer { key, decision, digest, reason } in answers {
+        let body = AnswerBody { decision, digest, reason, input: None, output: None };
+        results.push(match record_answer(api, &request.caller, &key, body).await {
+            Ok(document) => json!({ "key": key, "request": document }),
+            Err(problem) => json!({ "key": key, "problem": problem.body() }),
+        });
+    }
+    Ok(ApiResponse::ok(json!({ "results": results })))
+}
+
+/// Records an answer, and returns the document of the request.
+async fn record_answer(
+    api: &Arc<Api>,
+    caller: &Caller,
+    key: &str,
+    body: AnswerBody,
+) -> Result<Value, Problem> {
+    let item = find(api, caller, key).await?;
     let shown = call_digest(&RequestPart::from(&item.request));
     if body.digest != shown {
         let detail = "the digest is not that of the request; read it again before you answer";
@@ -212,7 +250,7 @@ async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
         output: body.output,
         ..ResponsePart::default()
     };
-    let (approver, reason) = (approver(&request.caller), response.reason.clone());
+    let (approver, reason) = (approver(caller), response.reason.clone());
     let by = approver.as_ref().map(|by| by.principal.clone());
     let after = api.inbox.answer_shown(&item, response, approver).await.map_err(problem)?;
     api.activity.approval_changed();
@@ -230,9 +268,10 @@ async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
         "complete": !matches!(after.status, RequestStatus::Pending { .. }),
     });
     let tenant = after.bound_request.as_ref().map(|bound| bound.tenant.clone());
-    let Value::Object(members) = members else { return Ok(ApiResponse::ok(document(&after))) };
-    api.activity.add("answer_recorded", tenant, Some(&item.key.conversation), members);
-    Ok(ApiResponse::ok(document(&after)))
+    if let Value::Object(members) = members {
+        api.activity.add("answer_recorded", tenant, Some(&item.key.conversation), members);
+    }
+    Ok(document(&after))
 }
 
 /// The approver of a request, whom the credential names.

@@ -127,7 +127,7 @@ async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespons
     complete_calls(&mut calls, &context, &request);
     let owner = api.caller_name(&request.caller);
     let key = identified.then(|| calls_key(&owner, &name, &calls));
-    let start = StartRequest { owner: &owner, calls: key, bytes: request.body_bytes };
+    let start = StartRequest { owner: &owner, calls: key, retry: request.retry, bytes: request.body_bytes };
     let run = move |executor: RemoteExecutor| async move {
         let mut outcomes = match is_round {
             true => session.execute_round(calls, &executor).await,

@@ -93,7 +93,7 @@ async fn run(api: &Arc<Api>, mut request: ApiRequest, step: HistoryStep) -> Resu
         })
     };
     let owner = api.caller_name(&request.caller);
-    let start = StartRequest { owner: &owner, calls: None, bytes: request.body_bytes };
+    let start = StartRequest { owner: &owner, calls: None, retry: request.retry, bytes: request.body_bytes };
     let operation = api.start_operation(start, run)?;
     Ok(respond(operation.status(wait).await))
 }
