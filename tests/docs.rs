@@ -13,6 +13,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
+pub use shell_commands::errors as command_errors;
+
 use crate::fixtures::root;
 use markdown::Page;
 

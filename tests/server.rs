@@ -9,6 +9,7 @@ mod browser;
 mod calls;
 mod events;
 mod fuzzing;
+mod guide;
 mod harness;
 mod histories;
 mod lines;

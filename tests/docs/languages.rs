@@ -114,8 +114,8 @@ pub fn failures(page: &Page) -> Vec<String> {
                 text,
             ),
             "js" => javascript(text),
-            // Run as commands, as doc tests, shown by the site, and not checked.
-            "console" | "rust" | "mermaid" | "text" => Ok(()),
+            // Run as commands, as doc tests, by `server::guide`, shown by the site, and not checked.
+            "console" | "rust" | "go" | "mermaid" | "text" => Ok(()),
             "" => Err("a block needs a language; `text` if it cannot be checked".to_owned()),
             other => Err(format!("no test checks blocks of `{other}`; use `text`")),
         };
