@@ -13,6 +13,7 @@ mod guide;
 mod harness;
 mod histories;
 mod lines;
+mod notifications;
 mod openapi;
 mod restarts;
 mod tls;

@@ -14,7 +14,7 @@ fn schema_text(of: &str) -> String {
 /// `UPDATE_GENERATED=1 cargo test` regenerates the files.
 #[test]
 fn schemas_in_the_repository_are_up_to_date() {
-    for of in ["rules", "tests", "gateway", "identity", "events"] {
+    for of in ["rules", "tests", "gateway", "identity", "notifications", "events"] {
         let path = crate::fixtures::root().join(format!("schemas/{of}.schema.json"));
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             fs::write(&path, schema_text(of)).unwrap();

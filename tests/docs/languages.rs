@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use callgate::Engine;
 use callgate_mcp::Config;
+use callgate_server::NotificationFile;
 use serde_json::Value;
 
 use super::markdown::{Block, Page};
@@ -76,7 +77,10 @@ fn yaml(block: &Block, directory: &Path) -> Result<(), String> {
         policy_tests(&block.text)
     } else if has("servers") {
         gateway_configuration(&file)
-    } else if has("tokens") || has("jwt") {
+    } else if has("channels") {
+        let variable = |_: &str| Some("https://example.com/a-secret-of-24-bytes".to_owned());
+        NotificationFile::open(&file, variable).map(drop).map_err(|error| error.to_string())
+    } else if has("tokens") || has("certificates") || has("jwt") {
         identities(&document)
     } else if has("policies") {
         Engine::from_paths(&[file]).map(drop).map_err(|error| error.to_string())

@@ -34,6 +34,7 @@ mod rules_args;
 mod recording_source;
 mod run;
 mod new_files;
+mod notify_args;
 mod suggest;
 mod schema;
 mod serve;

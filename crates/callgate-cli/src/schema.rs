@@ -13,6 +13,7 @@ use callgate::rules_schema::{KeyConstraint, json_schema};
 use callgate_http::identity_record;
 use callgate_mcp::config_record;
 use callgate_policy_tests::test_file_record;
+use callgate_server::notification_record;
 
 /// Print the JSON Schema of rules, test, gateway or identity files, or of the lines of a decision log.
 ///
@@ -39,6 +40,8 @@ enum SchemaKind {
     Gateway,
     /// Files that authenticate HTTP callers of the gateway (`callgate proxy --auth`)
     Identity,
+    /// Files that say where messages about approvals are sent (`callgate serve --notify`)
+    Notifications,
     /// Lines of a decision log (`--log FILE`)
     Events,
 }
@@ -49,6 +52,7 @@ pub(super) fn schema(arguments: &SchemaArgs, output: &mut Output) -> Result<Exit
         SchemaKind::Tests => tests_schema(),
         SchemaKind::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
         SchemaKind::Identity => json_schema(identity_record(), "Callgate identity", &[]),
+        SchemaKind::Notifications => json_schema(notification_record(), "Callgate notifications", &[]),
         SchemaKind::Events => callgate_log::event_schema(),
     };
     writeln!(output, "{schema:#}")?;

@@ -12,6 +12,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::{read_context, read_tools};
 use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
+use super::notify_args::{self, NotifyArgs};
 use super::observability::Observability;
 use super::output::{print_diagnostics, print_note, print_warning};
 use super::proxy_http::parse_address;
@@ -88,6 +89,8 @@ pub(super) struct ServeArgs {
     log: LogArgs,
     #[command(flatten)]
     metrics: MetricsArgs,
+    #[command(flatten)]
+    notify: NotifyArgs,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -105,6 +108,10 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
             print_diagnostics(&error.diagnostics, &error.sources);
             return Ok(ExitStatus::Failure);
         }
+    };
+    let notifications = match arguments.notify.read() {
+        Ok(file) => file,
+        Err(exit) => return Ok(exit),
     };
     let tools = match &arguments.tools {
         Some(path) => read_tools(path)?,
@@ -126,7 +133,14 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     let builder = Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys);
     let candidate = arguments.candidate.load_for_service(Vec::new())?;
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
-    let engine = activity.observe(observability.observe(builder, BUNDLE)).build();
+    let mut builder = activity.observe(observability.observe(builder, BUNDLE));
+    let mut notification_tasks = None;
+    if let Some(file) = notifications {
+        let (notifier, tasks) = notify_args::start(file, &runtime);
+        builder = builder.observer(notifier);
+        notification_tasks = Some(tasks);
+    }
+    let engine = builder.build();
     let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
     let _candidate_watcher = observability.watch_candidate()?;
     if let Some(metrics) = observability.metrics() {
@@ -160,6 +174,9 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
             runtime.block_on(listen(server, place, Some(&token)))
         }
     };
+    if let Some(tasks) = notification_tasks {
+        runtime.block_on(tasks.finish());
+    }
     observability.shut_down_candidate();
     // A thread that reads stdin may be blocked forever.
     runtime.shutdown_background();

@@ -18,7 +18,7 @@ pub use connection_limits::serve as serve_connections;
 pub use conversations::{ConversationKey, ConversationStart, Conversations, DEFAULT_MAX_CONVERSATIONS};
 pub use headers::{HeaderError, JSON, accepts, has_json_body, single_value};
 pub use health_probe::HealthProbe;
-pub use https_client::{error_chain, https_client, install_cryptography};
+pub use https_client::{error_chain, https_client, install_cryptography, is_this_machine};
 pub use identity::{
     Access, AccessSet, AuthenticationError, Authenticator, Caller, Credentials, IdentityError, IdentityFile,
     ReloadableAuthenticator, WatchedFile, identity_record,

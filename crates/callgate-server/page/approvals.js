@@ -223,7 +223,11 @@ for (const button of document.querySelectorAll("nav button")) {
 }
 
 // A link with the token signs in once; the token does not stay in the address.
-const given = new URLSearchParams(location.hash.slice(1)).get("token");
+const link = new URLSearchParams(location.hash.slice(1));
+const given = link.get("token");
+// A link of a notification searches for its tool.
+state.search = link.get("search") ?? "";
+byId("search").value = state.search;
 if (given === null) start();
 else {
   history.replaceState(null, "", location.pathname);

@@ -23,8 +23,12 @@ mod browser_sessions;
 mod event_stream;
 mod page;
 mod http_server;
+mod notifications;
 mod server;
 
 pub use approval_document::{approval_card, approval_document, editable_paths, grant_document};
+pub use notifications::{
+    NotificationError, NotificationFile, NotificationTasks, Notifier, notification_record,
+};
 pub use openapi::openapi_document;
 pub use server::{ActivityLog, DecisionServer};
