@@ -58,6 +58,15 @@ fn gateway_configuration(file: &Path) -> Result<(), String> {
         .map_err(|error| callgate::diagnostic::render::text(&error.diagnostics, &error.sources, false))
 }
 
+/// The keys of a server configuration are options of `callgate serve`.
+fn server_options(document: &Value) -> Result<(), String> {
+    let command = callgate_cli::command();
+    let serve = command.find_subcommand("serve").unwrap();
+    let is_option = |name: &str| serve.get_arguments().any(|option| option.get_long() == Some(name));
+    let unknown = document.as_object().unwrap().keys().find(|key| !is_option(&key.replace('_', "-")));
+    unknown.map_or(Ok(()), |key| Err(format!("`callgate serve` has no option for `{key}`")))
+}
+
 fn policy_tests(text: &str) -> Result<(), String> {
     let loaded = callgate_policy_tests::load_texts([("page.test.yaml", text)]);
     match loaded.diagnostics.is_empty() {
@@ -77,6 +86,8 @@ fn yaml(block: &Block, directory: &Path) -> Result<(), String> {
         policy_tests(&block.text)
     } else if has("servers") {
         gateway_configuration(&file)
+    } else if has("listen") {
+        server_options(&document)
     } else if has("channels") {
         let variable = |_: &str| Some("https://example.com/a-secret-of-24-bytes".to_owned());
         NotificationFile::open(&file, variable).map(drop).map_err(|error| error.to_string())

@@ -38,6 +38,7 @@ mod notify_args;
 mod suggest;
 mod schema;
 mod serve;
+mod serve_config;
 mod server_args;
 mod state_store;
 mod task;
@@ -114,6 +115,13 @@ pub fn command() -> clap::Command {
 
 /// Runs the command of these arguments; the first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match serve_config::with_config_file(arguments.into_iter().collect()) {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            output::print_error(&why);
+            return ExitStatus::Error.into();
+        }
+    };
     let command = match Cli::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(answer) => {

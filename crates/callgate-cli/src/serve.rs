@@ -41,11 +41,16 @@ const DEFAULT_STATE: &str = "file:callgate.db";
 ///
 /// Exit status: 0 the server was stopped, 1 the rules or the identity file have errors, 2 usage error, or the address can't be used.
 #[derive(clap::Args)]
+#[command(args_override_self = true)]
 #[command(after_help = "Examples:\n  \
     callgate serve --policies my-rules\n  \
     callgate serve --policies my-rules --listen 0.0.0.0:8181 --auth identities.yaml --log audit:audit.jsonl\n  \
     curl -s localhost:8181/v1/decide -H 'content-type: application/json' -d '{\"call\":{\"tool\":\"refund\",\"input\":{\"amount\":5}}}'")]
 pub(super) struct ServeArgs {
+    /// A YAML file with options of this command: each key is the name of one, with `_` for `-`. Paths in it are relative to it; options
+    /// on the command line come after it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
     policies: Vec<PathBuf>,
