@@ -77,6 +77,9 @@ async fn approvers_use_the_page_with_keyboard_and_phone() {
         "{text}"
     );
     assert!(text.contains("12345678901234567890"), "every digit is shown: {text}");
+    let dialog = found["dialog"].as_str().unwrap();
+    assert!(dialog.contains("12345678901234567890") && dialog.contains("<b>bold</b>"), "{dialog}");
+    assert!(dialog.contains("\\u{202e}") && !dialog.contains('\u{202e}'), "{dialog}");
     let edited = server.post("/v1/calls", &call("c2", "pay", json!({ "note": "rent", "amount": 5 }))).await;
     assert_eq!(edited.body["executions"][0]["input"]["note"], "late rent", "{edited:?}");
     let denied = server

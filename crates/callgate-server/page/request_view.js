@@ -1,7 +1,8 @@
 // One approval request: what is asked, its arguments, and the ways to answer.
 
 import { request } from "./api_client.js";
-import { element, readable, time, visible } from "./elements.js";
+import { cardFields } from "./card_fields.js";
+import { element, time, visible } from "./elements.js";
 import { isSelected, select } from "./selection.js";
 
 const stages = {
@@ -29,30 +30,11 @@ export function requestView(item, changed, failed) {
   if (item.policies.length > 0) facts.push(`required by ${item.policies.map(visible).join(", ")}`);
   article.append(element("p", { class: "facts" }, facts.flatMap((fact, index) => (index === 0 ? [fact] : [" · ", fact]))));
   article.append(element("p", { class: "question" }, visible(item.message ?? item.card.text)));
-  article.append(fields(item.card.fields));
+  article.append(cardFields(item.card));
   article.append(...progress(item));
   if (item.stage === "waiting") article.append(answerForm(item, article, changed, failed));
   else article.append(element("p", { class: "status" }, statusText(item)));
   return article;
-}
-
-/** The fields of the card. Its texts are escaped by the server. */
-function fields(all) {
-  const list = element("dl", { class: "fields" });
-  const notes = [];
-  for (const field of all) {
-    // Shown above.
-    if (["tool", "server", "policies", "expires"].includes(field.kind)) continue;
-    if (field.kind === "note") {
-      notes.push(element("p", { class: "note" }, visible(field.value)));
-      continue;
-    }
-    const isChanged = ["changed", "added", "removed"].includes(field.kind);
-    const value = element("dd", { class: isChanged ? "changed" : undefined }, readable(field.value));
-    if (field.was !== undefined) value.append(element("span", { class: "was" }, element("span", { class: "visually-hidden" }, "before: "), readable(field.was)));
-    list.append(element("dt", {}, readable(field.label)), value);
-  }
-  return element("div", {}, ...notes, list);
 }
 
 function progress(item) {

@@ -1,6 +1,7 @@
 // Answers to several requests at once: what is selected, and a dialog that lists every call before it is answered.
 
 import { request } from "./api_client.js";
+import { cardFields } from "./card_fields.js";
 import { element, visible } from "./elements.js";
 
 const selected = new Map();
@@ -55,7 +56,7 @@ export function prepare(decision, done) {
   } }, `${verb} ${items.length === 1 ? "this call" : `these ${items.length} calls`}`);
   const back = element("button", { type: "button", onclick: () => dialog.close() }, "Back");
   const rows = items.map((item) => element("li", {}, element("strong", {}, visible(item.tool)), ` · ${visible(item.session)}`,
-    element("p", { class: "question" }, visible(item.message ?? item.card.text)), element("pre", {}, visible(JSON.stringify(item.input, null, 1)))));
+    element("p", { class: "question" }, visible(item.message ?? item.card.text)), cardFields(item.card)));
   dialog.replaceChildren(element("h2", { id: "bulk-title" }, `${verb} ${items.length === 1 ? "1 call" : `${items.length} calls`}?`),
     element("ul", { class: "bulk-list", tabindex: "0", "aria-label": "Calls" }, ...rows),
     element("label", { for: "bulk-reason" }, "Reason, which the agents see (optional)"), reason,

@@ -13,6 +13,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/assets/approvals.css", "text/css; charset=utf-8", include_str!("../page/approvals.css")),
     ("/assets/api_client.js", "text/javascript; charset=utf-8", include_str!("../page/api_client.js")),
     ("/assets/elements.js", "text/javascript; charset=utf-8", include_str!("../page/elements.js")),
+    ("/assets/card_fields.js", "text/javascript; charset=utf-8", include_str!("../page/card_fields.js")),
     ("/assets/selection.js", "text/javascript; charset=utf-8", include_str!("../page/selection.js")),
     ("/assets/request_view.js", "text/javascript; charset=utf-8", include_str!("../page/request_view.js")),
     ("/assets/approvals.js", "text/javascript; charset=utf-8", include_str!("../page/approvals.js")),

@@ -43,6 +43,7 @@ async function check(options, name) {
   await audit("selected");
   await page.getByRole("button", { name: "Approve…" }).click();
   await audit("dialog");
+  found.dialog = await page.getByRole("dialog").innerText();
   await page.getByRole("dialog").getByRole("button", { name: "Back" }).click();
   for (const view of ["Activity", "Policies"]) {
     await page.getByRole("button", { name: view, exact: true }).click();
