@@ -6,6 +6,7 @@ mod approvals_page;
 mod authzen;
 mod authzen_interop;
 mod browser;
+mod connections;
 mod calls;
 mod events;
 mod fuzzing;

@@ -14,6 +14,7 @@ mod git_rules;
 mod diff;
 mod shutdown_signal;
 mod exit;
+mod file_limit;
 mod explain;
 mod json_inputs;
 mod log_args;

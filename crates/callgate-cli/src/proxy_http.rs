@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use super::exit::CommandError;
+use super::file_limit;
 use super::output::{print_diagnostics, print_note};
 use super::shutdown_signal::wait_for_shutdown;
 use super::tls_args::TlsArgs;
@@ -106,6 +107,7 @@ impl HttpArgs {
 impl ReadyHttpServer {
     /// Serves clients until the process receives a shutdown signal.
     pub(super) async fn serve(self) -> Result<(), String> {
+        file_limit::raise();
         let listener = TcpListener::bind(self.address).await;
         let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;

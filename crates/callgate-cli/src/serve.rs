@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use super::candidate_args::CandidateArgs;
 use super::exit::{CommandError, ExitStatus};
+use super::file_limit;
 use super::json_inputs::{read_context, read_tools};
 use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
@@ -203,6 +204,7 @@ async fn listen(server: DecisionServer, place: ListenPlace<'_>, token: Option<&s
         CommandError::OutputClosed => "the address can't be used".to_owned(),
     })?;
     server.check_address(address)?;
+    file_limit::raise();
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|error| format!("can't listen on `{address}`: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
