@@ -286,7 +286,7 @@ fn failures_report_their_position() {
         ("for x in input.n { }", "`for` iterates over", (1, 16)),
         ("fn f(x) { x.y } f(1)", "`y` is read from", (1, 13)),
         ("input.list.map(|x| x.y)", "`y` is read from", (1, 22)),
-        ("throw 1;", "`throw` takes", (1, 1)),
+        ("throw input.n;", "`throw` takes", (1, 1)),
         ("next(input, 1).x", "", (1, 16)),
         ("cache_set(1, 2, input.s)", "is not a duration", (1, 1)),
         ("audit([])", "`audit` takes an object", (1, 1)),

@@ -131,7 +131,7 @@ fn each_heavy_dependency_is_used_in_one_module() {
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
         ("regex_syntax", "redaction"),
-        ("aho_corasick", "call"),
+        ("aho_corasick", "string_search"),
         ("chacha20poly1305", "seal"),
         ("hkdf", "seal"),
         ("hmac", "seal"),

@@ -86,7 +86,7 @@ impl TypeEnvironment for Arguments {
                     ("x", number.or(&string)),
                 ];
                 let members = members.into_iter().map(|(name, member)| (name.to_owned(), member)).collect();
-                ValueType::object(callgate::script::ObjectType { members, others: ValueType::ANY })
+                ValueType::object(callgate::script::ObjectType { members, ..Default::default() })
             }
             Root::Now => ValueType::new(TypeKind::Time),
             _ => ValueType::ANY,

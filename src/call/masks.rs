@@ -2,21 +2,18 @@
 
 mod derived_masks;
 mod secret_parts;
+mod written_texts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
 use crate::json::{self, Map, Value};
+use crate::string_search::{OverlappingSearch, StringSearch};
 use crate::work_limit;
-use secret_parts::SecretParts;
 
 /// A shorter string is only masked where it is a whole value: as a part of other strings it would be found everywhere.
 const MIN_SUBSTRING: usize = 4;
-/// How many letters and digits of a redacted string are redacted in texts that code or a person writes.
-const MIN_PART: usize = 4;
 /// How many levels of JSON inside JSON strings are parsed.
 const MAX_JSON_NESTING: usize = 4;
 /// Bytes of text searched per work unit, and work units per byte of the masked strings.
@@ -32,7 +29,7 @@ const FULLY_REDACTED: &str = "[redacted]";
 pub struct Masks {
     masks: BTreeMap<String, String>,
     /// Finds the longest match, built on first use; `None` if there are too many masks to search for.
-    searcher: OnceLock<Option<AhoCorasick>>,
+    searcher: OnceLock<Option<StringSearch>>,
 }
 
 impl PartialEq for Masks {
@@ -143,22 +140,22 @@ impl Masks {
         let mut found = Self::new();
         if !self.is_empty() {
             // A mask that is part of another one is found in it, too.
-            match self.build_searcher(MatchKind::Standard) {
-                Some((search, raws)) => self.collect_matches(value, &search, &raws, &mut found),
+            let raws = self.substrings();
+            match self.spend_for_search(&raws).and_then(|()| OverlappingSearch::new(&raws)) {
+                Some(search) => self.collect_matches(value, &search, &raws, &mut found),
                 None => found.merge(self),
             }
         }
         found
     }
 
-    fn collect_matches(&self, value: &Value, search: &AhoCorasick, raws: &[&str], found: &mut Self) {
+    fn collect_matches(&self, value: &Value, search: &OverlappingSearch, raws: &[&str], found: &mut Self) {
         let mut text = |text: &str| {
             if let Some(redacted) = self.masks.get(text) {
                 found.add(text, redacted.clone());
             }
-            for part in search.find_overlapping_iter(text) {
-                if let Some((raw, redacted)) =
-                    raws.get(part.pattern().as_usize()).and_then(|raw| self.masks.get_key_value(*raw))
+            for index in search.indices(text) {
+                if let Some((raw, redacted)) = raws.get(index).and_then(|raw| self.masks.get_key_value(*raw))
                 {
                     found.add(raw, redacted.clone());
                 }
@@ -178,19 +175,15 @@ impl Masks {
         }
     }
 
-    /// The searcher for masks that may be substrings, with the strings that it searches for. Returns `None` if the search would
-    /// exceed the work limit.
-    fn build_searcher(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
-        let raws: Vec<&str> = self.substrings().map(|(raw, _)| raw).collect();
+    /// Spends the work of preparing a search. Returns `None` if it exceeds the work limit.
+    fn spend_for_search(&self, raws: &[&str]) -> Option<()> {
         let bytes: usize = raws.iter().map(|raw| raw.len()).sum();
-        work_limit::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()?;
-        let search = AhoCorasick::builder().match_kind(kind).build(&raws).ok()?;
-        Some((search, raws))
+        work_limit::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()
     }
 
-    fn substrings(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.masks.iter().map(|(raw, redacted)| (raw.as_str(), redacted.as_str()));
-        all.filter(|(raw, _)| raw.len() >= MIN_SUBSTRING)
+    /// The masked strings that may be substrings of others.
+    fn substrings(&self) -> Vec<&str> {
+        self.masks.keys().map(String::as_str).filter(|raw| raw.len() >= MIN_SUBSTRING).collect()
     }
 
     /// Masks a string; borrowed if nothing matches. A string that can't be searched, because there is too much to search for, is
@@ -201,19 +194,23 @@ impl Masks {
 
     /// Masks a string that is the replacement of `replaced`, or of nothing.
     fn mask_text<'t>(&self, text: &'t str, replaced: &str, depth: usize) -> Cow<'t, str> {
-        let search = self.searcher.get_or_init(|| Some(self.build_searcher(MatchKind::LeftmostLongest)?.0));
+        let search = self.searcher.get_or_init(|| {
+            let raws = self.substrings();
+            self.spend_for_search(&raws)?;
+            StringSearch::new(&raws)
+        });
         match search {
             Some(search) if work_limit::spend_for(text.len(), BYTES_PER_UNIT).is_ok() => {
                 let mut rest = 0;
                 let mut masked = String::new();
-                for part in search.find_iter(text) {
-                    let raw = text.get(part.range()).unwrap_or_default();
+                for part in search.ranges(text) {
+                    let raw = text.get(part.clone()).unwrap_or_default();
                     if raw == replaced {
                         continue;
                     }
-                    masked.push_str(text.get(rest..part.start()).unwrap_or_default());
+                    masked.push_str(text.get(rest..part.start).unwrap_or_default());
                     masked.push_str(&self.replacement(raw, depth));
-                    rest = part.end();
+                    rest = part.end;
                 }
                 match rest {
                     0 => Cow::Borrowed(text),
@@ -268,30 +265,6 @@ impl Masks {
         }
     }
 
-    /// Masks a text that code or a person made of masked strings: parts of them, too.
-    pub fn written_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let masked = self.mask_whole(text).map_or(Cow::Borrowed(text), Cow::Owned);
-        match SecretParts::new(&self.masks, MIN_PART) {
-            Ok(parts) => parts.replace_in(&masked).map_or(masked, Cow::Owned),
-            Err(_) => Cow::Borrowed(FULLY_REDACTED),
-        }
-    }
-
-    /// Masks a value that code or a person made of masked strings: strings, numbers and keys, and parts of them.
-    pub fn written_value(&self, value: &mut Value) {
-        self.value(value);
-        if self.is_empty() {
-            return;
-        }
-        match SecretParts::new(&self.masks, MIN_PART) {
-            Ok(parts) => mask_parts(value, &parts),
-            Err(_) => *value = FULLY_REDACTED.into(),
-        }
-    }
-
     /// Masks keys.
     fn mask_keys(&self, map: Map) -> Map {
         rename_keys(map, |key| self.mask_whole(key))
@@ -313,46 +286,6 @@ fn rename_keys(map: Map, new_name: impl Fn(&str) -> Option<String>) -> Map {
         renamed.insert(name, item);
     }
     renamed
-}
-
-/// Masks parts of redacted strings. An array may have them one character at a time.
-fn mask_parts(value: &mut Value, parts: &SecretParts) {
-    match value {
-        Value::Null | Value::Bool(_) => {}
-        Value::Number(number) => {
-            if parts.occur_in(&number.to_string()) {
-                *value = FULLY_REDACTED.into();
-            }
-        }
-        Value::String(text) => {
-            if let Some(masked) = parts.replace_in(text) {
-                *text = masked;
-            }
-        }
-        Value::Array(items) => {
-            let joined: String = items.iter().filter_map(scalar_text).collect();
-            let is_split =
-                items.iter().all(|item| scalar_text(item).is_some_and(|text| text.len() < MIN_PART));
-            if is_split && parts.occur_in(&joined) {
-                items.iter_mut().for_each(|item| *item = FULLY_REDACTED.into());
-            }
-            items.iter_mut().for_each(|item| mask_parts(item, parts));
-        }
-        Value::Object(map) => {
-            map.values_mut().for_each(|item| mask_parts(item, parts));
-            if map.keys().any(|key| parts.occur_in(key)) {
-                *map = rename_keys(std::mem::take(map), |key| parts.replace_in(key));
-            }
-        }
-    }
-}
-
-fn scalar_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    }
 }
 
 /// Parses a string that contains a JSON object or array.

@@ -120,6 +120,7 @@ codes! {
     UNTRUSTED_SOURCE = "CG534" "untrusted-source";
     OUTPUT_OF_DECLARED_RESULT = "CG535" "output-of-declared-result";
     TASK_NEVER_SET = "CG536" "task-never-set";
+    UNKNOWN_MEMBER = "CG537" "unknown-member";
 
     INVALID_TIME = "CG601" "invalid-time";
     INVALID_TOOLS = "CG602" "invalid-tools";

@@ -1,6 +1,7 @@
 //! Acquires the limits of a call before it runs: all of them, or none.
 
 mod approved_limits;
+mod cost_correction;
 mod granted_admission;
 mod recorded_call;
 
@@ -37,22 +38,17 @@ pub(super) struct AcquiredLimits {
 }
 
 /// An acquired cost that the result of the call corrects.
-pub(super) struct Estimate {
-    pub(super) policy: PolicyRef,
+struct Estimate {
+    policy: PolicyRef,
     /// The acquisition from the store. `None` if the limit counts in the session.
-    pub(super) acquisition: Option<LimitAcquisition>,
-    pub(super) acquired_at: Timestamp,
-    pub(super) charge: LimitCharge,
+    acquisition: Option<LimitAcquisition>,
+    acquired_at: Timestamp,
+    charge: LimitCharge,
 }
 
 impl AcquiredLimits {
     pub(super) fn held(&self) -> &[LimitRequest] {
         &self.pending
-    }
-
-    /// The costs that a result corrects; each is corrected once.
-    pub(super) fn take_estimates(&mut self) -> Vec<Estimate> {
-        std::mem::take(&mut self.estimates)
     }
 
     /// The tool ran: a further run of it acquires limits again. Slots are for the call as a whole.

@@ -1,5 +1,6 @@
 //! The recorded course: a call that the policies stop, and that ran when it was recorded, counts as having run with its recorded result.
 
+use super::CallContext;
 use super::admission;
 use super::call_attempt::CallAttempt;
 use super::call_runner::CallRunner;
@@ -26,7 +27,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let one = BudgetAmounts { calls: Some(Amount::from_whole(1)), ..BudgetAmounts::default() };
         // What is used up already stays as it is.
         let _ = self.context.budgets().reserve(self.state, one, |_| true, &mut Vec::new()).await;
-        admission::count_recorded_call(&self.context, &mut decision, self.state).await;
+        let context = CallContext { kernel: self.silent_kernel(), ..self.context };
+        let output = result.as_ref().ok();
+        admission::count_recorded_call(&context, &mut decision, output, self.state).await;
         self.state.count_call(&call.tool);
         kernel.settle_recorded(decision, result, self.state, attempt.started);
     }

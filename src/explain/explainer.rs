@@ -6,7 +6,9 @@ use super::explanation::Explanation;
 use super::explanation_builder::ExplanationBuilder;
 use crate::call::{Outcome, Phase};
 use crate::diagnostic::SourceMap;
-use crate::kernel::{Decision, DecisionStarted, Event, EventListener, LimitChecked, PolicyEvaluated};
+use crate::kernel::{
+    CostCorrected, Decision, DecisionStarted, Event, EventListener, LimitChecked, PolicyEvaluated,
+};
 
 /// The maximum number of calls in progress; beyond it, the oldest are not explained.
 const MAX_OPEN: usize = 4096;
@@ -66,6 +68,7 @@ impl EventListener for Explainer {
             Event::PolicyEvaluated(evaluation) => state.add_evaluation(evaluation, self.sources.as_ref()),
             Event::Decided(decision) => state.decided(decision),
             Event::LimitChecked(limit) => state.add_limit(limit),
+            Event::CostCorrected(corrected) => state.correct_cost(corrected),
             Event::ExecutionStarted(call) => {
                 if let Some(draft) = state.open.iter_mut().find(|draft| draft.has_id(&call.id)) {
                     draft.start_execution();
@@ -126,6 +129,12 @@ impl ExplainerState {
     fn add_limit(&mut self, limit: &LimitChecked<'_>) {
         if let Some(draft) = self.open.iter_mut().find(|draft| draft.has_id(&limit.call.id)) {
             draft.add_limit(limit);
+        }
+    }
+
+    fn correct_cost(&mut self, corrected: &CostCorrected<'_>) {
+        if let Some(draft) = self.open.iter_mut().find(|draft| draft.has_id(&corrected.call.id)) {
+            draft.correct_cost(corrected);
         }
     }
 

@@ -1,12 +1,15 @@
 //! Builds the explanation of a call: events of the kernel → [`Explanation`].
 
 use super::explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
-use super::explanation_redaction::ExplanationRedactor;
+use super::explanation_redaction::{ExplanationRedactor, WITHHELD};
 use super::step::{ExplainedLimit, MatchResult, PolicyStep, amount_to_json};
 use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, reason_code};
 use crate::diagnostic::SourceMap;
+use crate::host::RealCost;
 use crate::json::Value;
-use crate::kernel::{Decision, DecisionStarted, Effect, Layers, LimitChecked, PolicyEvaluated};
+use crate::kernel::{
+    CostCorrected, Decision, DecisionStarted, Effect, Layers, LimitChecked, PolicyEvaluated,
+};
 use crate::middleware::{CountedCalls, PolicyKind};
 use crate::policy::{Mode, Unmatched};
 
@@ -146,6 +149,7 @@ impl ExplanationBuilder {
             taken: event.is_enough || event.is_approved,
             left: event.left.map(amount_to_json),
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
+            real_cost: None,
         };
         let decision = self.decisions.len().saturating_sub(1);
         let check = LimitCheck {
@@ -158,6 +162,17 @@ impl ExplanationBuilder {
             usage,
         };
         self.limits.push(check);
+    }
+
+    pub(super) fn correct_cost(&mut self, event: &CostCorrected<'_>) {
+        let of_policy =
+            |check: &&mut LimitCheck| check.layer == event.layer && check.policy == event.policy.id;
+        if let Some(check) = self.limits.iter_mut().rev().find(of_policy) {
+            check.usage.real_cost = Some(match event.cost {
+                RealCost::Known(cost) => amount_to_json(cost),
+                RealCost::Unknown => Value::Null,
+            });
+        }
     }
 
     /// Completes the explanation. Without an outcome, it explains the decision only. Returns `None` if the call is not to be explained.
@@ -215,6 +230,10 @@ impl ExplanationBuilder {
         {
             let refused =
                 |other: &LimitCheck| other.decision == decision && other.is_joint && !other.usage.enough;
+            if !self.redactions.is_empty() {
+                // It is computed from the result as the tool returned it.
+                usage.real_cost = usage.real_cost.map(|_| WITHHELD.into());
+            }
             usage.taken &= !(is_joint && limits.iter().any(refused));
             let decided = self.decisions.get_mut(decision);
             let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());

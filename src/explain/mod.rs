@@ -31,8 +31,8 @@ mod why_not;
 mod phrases;
 
 pub use crate::kernel::{
-    Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
-    SkipReason,
+    Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus,
+    PolicyEvaluated, SkipReason,
 };
 pub use crate::matcher::Truth;
 pub use condition::{

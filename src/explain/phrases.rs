@@ -338,11 +338,17 @@ fn describe_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -
         };
     };
     let left = limit.left.as_ref().map(|left| format!(", {} left", format_amount(left))).unwrap_or_default();
+    let real = match &limit.real_cost {
+        None => String::new(),
+        Some(Value::Null) => "; its real cost cannot be read, so it takes all that is left".to_owned(),
+        Some(Value::String(withheld)) => format!("; its real cost is {withheld}"),
+        Some(cost) => format!("; its real cost is {cost}"),
+    };
     match (limit.enough, limit.taken) {
-        (true, true) => format!("acquires {} of `{}`{left}", limit.cost, limit.limit),
+        (true, true) => format!("acquires {} of `{}`{left}{real}", limit.cost, limit.limit),
         (true, false) => format!("would have acquired {} of `{}`{left}", limit.cost, limit.limit),
         (false, true) => {
-            format!("is exceeded, and approved: acquires {} of `{}`{left}", limit.cost, limit.limit)
+            format!("is exceeded, and approved: acquires {} of `{}`{left}{real}", limit.cost, limit.limit)
         }
         (false, false) if verdict == Verdict::Suspend => {
             format!("is exceeded and requires approval: {} needed of `{}`{left}", limit.cost, limit.limit)
@@ -359,9 +365,9 @@ fn describe_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -
 fn format_amount(left: &Value) -> String {
     let text = left.to_string();
     match text.split_once('.') {
-        Some((whole, rest)) => match rest.get(..2) {
-            Some("00") | None => whole.to_owned(),
-            Some(rest) => format!("{whole}.{rest}"),
+        Some((whole, rest)) => match rest.get(..2).unwrap_or(rest).trim_end_matches('0') {
+            "" => whole.to_owned(),
+            rest => format!("{whole}.{rest}"),
         },
         None => text,
     }

@@ -133,6 +133,9 @@ pub struct ExplainedLimit {
     /// Milliseconds until enough may be left, if it is not and the time is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The real cost that the result shows, for a limit with `cost_after`; null if it cannot be read, so that the call takes all that is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real_cost: Option<Value>,
 }
 
 impl PolicyStep {
@@ -256,6 +259,7 @@ impl PolicyStep {
                     taken: false,
                     left: Some(amount_to_json(allowed.saturating_sub(view.session.acquired(&key)))),
                     retry_after_ms: None,
+                    real_cost: None,
                 });
             }
             (Ok(_), LimitRule::Store(_) | LimitRule::Conversation(_)) => {}

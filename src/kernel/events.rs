@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::policy_reference::{Layers, PolicyHandle};
 use super::{Decision, Kernel};
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
-use crate::host::ToolError;
+use crate::host::{RealCost, ToolError};
 use crate::json::Value;
 use crate::matcher::{ExaminedMatcher, Truth};
 use crate::policy::Policy;
@@ -35,6 +35,8 @@ pub enum Event<'a> {
     Decided(&'a Decision<'a>),
     /// A limit was checked in the store or in the session.
     LimitChecked(LimitChecked<'a>),
+    /// The result of a call showed its real cost, for a limit with `cost_after`.
+    CostCorrected(CostCorrected<'a>),
     /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
     ErrorMatched(ErrorMatched<'a>),
     /// The execution of a call starts: the policies around it, and inside of them its tool.
@@ -150,6 +152,20 @@ pub struct LimitChecked<'a> {
     pub left: Option<Amount>,
     /// After how long there may be enough, if that is known.
     pub retry_after: Option<Duration>,
+}
+
+/// The real cost of a call, which replaces the estimate that it acquired of a limit.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CostCorrected<'a> {
+    /// The call.
+    pub call: &'a ToolCall,
+    /// The limit's policy.
+    pub policy: &'a Policy,
+    /// Its layer; the bundle is 0.
+    pub layer: u32,
+    /// The real cost.
+    pub cost: RealCost,
 }
 
 /// An error, and a policy that may be about it.

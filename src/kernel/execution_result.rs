@@ -161,4 +161,6 @@ pub(crate) struct Records {
     pub(crate) printed: Vec<(PolicyRef, String)>,
     /// The results that scripts received, unredacted: what is redacted in them must not leave by another way.
     pub(crate) results: Vec<Arc<Value>>,
+    /// The results that scripts made of others, if policies redact results. A script outside of them may pass them on.
+    pub(crate) made_results: Vec<Value>,
 }

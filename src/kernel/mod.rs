@@ -33,8 +33,8 @@ pub use decision::Decision;
 pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
 pub use events::{
-    Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
-    SkipReason,
+    Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus,
+    PolicyEvaluated, SkipReason,
 };
 pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
 pub(crate) use limit_requests::{

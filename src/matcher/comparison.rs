@@ -140,12 +140,15 @@ pub fn contains(node: NodeRef<'_>, operand: ResolvedOperand<'_>) -> Truth {
         }
         _ => match (node.as_str(), operand.value.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
-            (Some(_), None) => {
-                Truth::Undecided("it is a string, and the operand of `contains` is not".to_owned())
-            }
+            (Some(_), None) => operand_mismatch(),
             (None, _) => type_mismatch(node, "contains", "a string or an array"),
         },
     }
+}
+
+/// The result of `contains` for a string and another operand.
+pub(super) fn operand_mismatch() -> Truth {
+    Truth::Undecided("it is a string, and the operand of `contains` is not".to_owned())
 }
 
 pub fn is_of_type(node: NodeRef<'_>, word: &str) -> bool {

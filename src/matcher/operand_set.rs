@@ -7,7 +7,7 @@ use super::operand::ResolvedOperand;
 use super::truth::Truth;
 use super::value_index::ValueIndex;
 use super::value_source::ValueSource;
-use super::work_units::{spend_for, value_cost};
+use super::work_units::{node_cost, spend_for, value_cost};
 use crate::call::{CallView, NodeRef};
 use crate::json::Value;
 use crate::rules_schema::{Polarity, PolicyReader};
@@ -55,6 +55,39 @@ impl OperandSet {
         };
         let constant = source.constant().and_then(index_constant).map(Box::new);
         Some(Self::Source { source, when_empty, constant })
+    }
+
+    /// Reads an operand whose values are searched for in texts and arrays.
+    pub fn read_parts(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        Some(match Self::read(node, reader)? {
+            Self::Source { source, when_empty, constant: Some(index) } => {
+                Self::Source { source, when_empty, constant: Some(Box::new(index.with_parts())) }
+            }
+            other => other,
+        })
+    }
+
+    /// Whether a text or an array contains one of the set.
+    pub fn has_part_of(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
+        let (source, when_empty, constant) = match self {
+            Self::Literals(values) => {
+                return Truth::any(values.iter().map(|value| {
+                    let operand = ResolvedOperand { value: NodeRef::Json(value), is_literal: true };
+                    comparison::contains(node, operand)
+                }));
+            }
+            Self::Source { source, when_empty, constant } => (source, *when_empty, constant),
+        };
+        if let Some(found) = constant.as_ref().and_then(|index| index.has_part_of(node)) {
+            return found;
+        }
+        let found = with_set(source, when_empty, view, |values| {
+            spend_for(values.len().saturating_mul(1 + node_cost(node)), 1)?;
+            Ok(Truth::any(values.iter().map(|value| {
+                comparison::contains(node, ResolvedOperand { value: *value, is_literal: false })
+            })))
+        });
+        found.flatten().unwrap_or_else(|open| open)
     }
 
     /// Whether a value equals one of the set. A condition on elements reads the set once for all of them.

@@ -7,11 +7,11 @@ use super::detection::Detection;
 use super::folded_comparison::{FoldedComparison, read_folding};
 use super::length_bounds::LengthBounds;
 use super::mention::Mention;
-use super::operand::{Operand, PatternSet, ResolvedOperand};
-use super::operand_set::{OperandSet, with_set};
+use super::operand::{Operand, PatternSet};
+use super::operand_set::OperandSet;
 use super::time_test::TimeTest;
 use super::truth::Truth;
-use super::work_units::{spend_for, value_cost};
+use super::work_units::{node_cost, spend_for};
 use crate::address::{Directory, DomainPattern, HostPattern, every_domain_matches};
 use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_OPERAND};
@@ -106,7 +106,7 @@ impl Operator {
             "contains" => Operand::read(node, reader).map(Self::Contains),
             "starts_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::StartsWith),
             "ends_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::EndsWith),
-            "contains_any" => OperandSet::read(node, reader).map(Self::ContainsAny),
+            "contains_any" => OperandSet::read_parts(node, reader).map(Self::ContainsAny),
             "matches" => read_regexes(node, reader),
             "detects" => Detection::read(node, reader).map(Self::Detects),
             "type" => {
@@ -143,18 +143,7 @@ impl Operator {
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => operand.evaluate(view, |operand| comparison::contains(node, operand)),
-            Self::ContainsAny(OperandSet::Literals(values)) => Truth::any(values.iter().map(|value| {
-                comparison::contains(node, ResolvedOperand { value: NodeRef::Json(value), is_literal: true })
-            })),
-            Self::ContainsAny(OperandSet::Source { source, when_empty, .. }) => {
-                let found = with_set(source, *when_empty, view, |values| {
-                    spend_for(values.len().saturating_mul(1 + node_cost(node)), 1)?;
-                    Ok(Truth::any(values.iter().map(|value| {
-                        comparison::contains(node, ResolvedOperand { value: *value, is_literal: false })
-                    })))
-                });
-                found.flatten().unwrap_or_else(|open| open)
-            }
+            Self::ContainsAny(set) => set.has_part_of(node, view),
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
                 texts.evaluate(view, parse_plain, |texts| {
                     any_of_texts(texts, |start| text.starts_with(start.as_str()))
@@ -263,15 +252,6 @@ fn read_regexes(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Optio
 
 fn parse_plain(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
-}
-
-/// Returns the approximate size of a value, in work units.
-fn node_cost(node: NodeRef<'_>) -> usize {
-    match node {
-        NodeRef::Text(text) => text.len() / 8,
-        NodeRef::Time(_) => 1,
-        NodeRef::Json(value) => value_cost(value),
-    }
 }
 
 /// Whether a test holds for one of some texts.

@@ -1,6 +1,7 @@
 //! Work units of tests: the size of a value, and spending units with a truth as the error.
 
 use super::truth::Truth;
+use crate::call::NodeRef;
 use crate::json::Value;
 use crate::work_limit;
 
@@ -14,6 +15,15 @@ pub fn value_cost(value: &Value) -> usize {
             members.iter().map(|(key, member)| 1 + key.len() / 8 + value_cost(member)).sum()
         }
         Value::Null | Value::Bool(_) => 0,
+    }
+}
+
+/// Returns the approximate size of a value, in work units.
+pub fn node_cost(node: NodeRef<'_>) -> usize {
+    match node {
+        NodeRef::Text(text) => text.len() / 8,
+        NodeRef::Time(_) => 1,
+        NodeRef::Json(value) => value_cost(value),
     }
 }
 

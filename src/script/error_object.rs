@@ -7,6 +7,10 @@ use crate::json::JsonType;
 /// The `kind` of a runtime error of the script itself.
 pub(super) const SCRIPT_ERROR: &str = "script_error";
 
+/// What can be thrown.
+pub(super) const THROWN_VALUES: &str =
+    "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
+
 /// Creates the value that `catch` receives: an object with `message` and `kind`.
 pub(super) fn error_object<'r>(
     message: ScriptValue<'r>,
@@ -28,7 +32,6 @@ pub(super) fn error_message(error: &ScriptValue<'_>) -> Option<String> {
 
 /// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
 pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
-    let usage = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
         ValueKind::String(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
         ValueKind::Object(object) => {
@@ -45,9 +48,9 @@ pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result
                     }
                     Ok(error)
                 }
-                _ => Err(usage.into()),
+                _ => Err(THROWN_VALUES.into()),
             }
         }
-        _ => Err(usage.into()),
+        _ => Err(THROWN_VALUES.into()),
     }
 }

@@ -7,6 +7,7 @@ use super::ScriptCompileError;
 use super::call_host::CallHost;
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
+use super::data_set::DataSet;
 use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
 use super::error_object::error_message;
@@ -131,12 +132,11 @@ impl Expression {
         }
     }
 
-    /// The constant of the bundle, or the part of one, that the expression consists of. Returns `None` for any other expression.
+    /// The constant of the bundle, or the part of one, that the expression consists of, also by a name. Returns `None` for any other
+    /// expression.
     pub fn constant(&self) -> Option<&Value> {
-        match &self.program.main.code.code {
-            Code::Data(data, keys) => data.value(keys),
-            _ => None,
-        }
+        let (data, keys) = self.program.main.code.constant_keys()?;
+        data.value(&keys)
     }
 
     /// The members of the call that the expression reads.
@@ -339,6 +339,10 @@ impl NamedBody for Expression {
 impl NamedPath for Expression {
     fn read<'r>(&'r self, view: &CallView<'r>) -> Result<ScriptValue<'r>, EvalError> {
         self.run(view).map(|(value, _)| value)
+    }
+
+    fn constant_keys(&self) -> Option<(&Arc<DataSet>, Vec<String>)> {
+        self.program.main.code.constant_keys()
     }
 
     fn begins_at_arguments(&self) -> bool {

@@ -125,7 +125,11 @@ fn zip(arguments: &[ValueType]) -> ValueType {
 
 fn amounts(_: &[ValueType]) -> ValueType {
     let members = [("value".to_owned(), ValueType::new(Number)), ("currency".to_owned(), ValueType::ANY)];
-    ValueType::array(ValueType::object(ObjectType { members: members.into(), others: ValueType::ANY }))
+    ValueType::array(ValueType::object(ObjectType {
+        members: members.into(),
+        others: ValueType::ANY,
+        is_listed: true,
+    }))
 }
 
 /// With patterns, whether one matches.

@@ -77,7 +77,7 @@ pub use replay_result::{ReplayResult, ScriptException, ScriptRunError};
 pub use script_call::ScriptCall;
 pub use script_function::ScriptFunction;
 pub use type_checker::{TypeEnvironment, TypeReport};
-pub use type_problem::{TypeProblem, UnlistedValue};
+pub use type_problem::{TypeProblem, UnknownMember, UnlistedValue};
 pub use value_type::{ObjectType, TypeKind, ValueType};
 
 /// A compile error of an expression or script.

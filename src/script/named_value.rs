@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::data_set::DataSet;
 use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
 use super::fuel::{EvalError, evaluation_depth};
@@ -25,6 +26,9 @@ pub(super) trait NamedPath: NamedBody {
 
     /// Whether the path begins at the arguments.
     fn begins_at_arguments(&self) -> bool;
+
+    /// The constants and the keys to the one that it always is. Returns `None` for a part of the call.
+    fn constant_keys(&self) -> Option<(&Arc<DataSet>, Vec<String>)>;
 }
 
 /// How a named value is evaluated.
@@ -120,6 +124,14 @@ impl NamedValue {
         match &self.definition {
             NamedDefinition::Path(path, _) => path.begins_at_arguments(),
             NamedDefinition::Computed(_) => self.dependencies.roots.contains(&Root::Input),
+        }
+    }
+
+    /// The constants and the keys to the one that it always is. Returns `None` for any other value.
+    pub(super) fn constant_keys(&self) -> Option<(&Arc<DataSet>, Vec<String>)> {
+        match &self.definition {
+            NamedDefinition::Path(path, _) => path.constant_keys(),
+            NamedDefinition::Computed(_) => None,
         }
     }
 

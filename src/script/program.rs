@@ -214,6 +214,28 @@ impl SourcePosition {
     }
 }
 
+impl CodeNode {
+    /// The constants and the keys to the one that the code reads, directly or by a name. Returns `None` for any other code.
+    pub(super) fn constant_keys(&self) -> Option<(&Arc<DataSet>, Vec<String>)> {
+        match &self.code {
+            Code::Data(data, keys) => Some((data, keys.clone())),
+            Code::Named(value) => value.constant_keys(),
+            Code::Property(container, key) => {
+                let (data, mut keys) = container.constant_keys()?;
+                keys.push(key.clone());
+                Some((data, keys))
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements by hash, if the code always reads a long list of `data`.
+    pub(super) fn constant_index(&self) -> Option<Arc<MemberIndex>> {
+        let (data, keys) = self.constant_keys()?;
+        data.member_index(&keys).cloned()
+    }
+}
+
 impl Code {
     /// Visits the parts of the code, but not those of the parts.
     pub(super) fn for_each_part(&self, visit: &mut dyn FnMut(&CodeNode)) {

@@ -65,7 +65,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "throw \"text\";",
-        "ends the call with an error; also takes an object with `message` and optional `kind`",
+        "ends the call with an error; also takes an object with `message` and optional `kind`, and nothing else",
     ),
     (
         "return input;",
@@ -151,6 +151,71 @@ pub const DIFFERENCES: &[RhaiDifference] = &[
     ),
     RhaiDifference::new("[1, 2, 3][0..2]", "error", "[1, 2]", "an array can be indexed by a range, too"),
     RhaiDifference::new("1.5 in 1..5", "error", "true", "a range contains numbers with a fraction, too"),
+    RhaiDifference::new(
+        "let e = 0; try { throw \"no\"; } catch (thrown) { e = thrown; } e",
+        "\"no\"",
+        "{\"message\": \"no\", \"kind\": \"\"}",
+        "what is caught is always an object with `message` and `kind`",
+    ),
+    RhaiDifference::new(
+        "let x = 42; let e = 0; try { throw x; } catch (thrown) { e = thrown.kind; } e",
+        "error",
+        "\"script_error\"",
+        "`throw` of anything but a string or such an object is an error of the script; where a literal is thrown, it is refused",
+    ),
+    RhaiDifference::new(
+        "0 < 1e-16",
+        "false",
+        "true",
+        "numbers are compared exactly, and not within the precision of floats",
+    ),
+    RhaiDifference::new(
+        "4.0 ** 0.5",
+        "2",
+        "error",
+        "the exponent is a whole number from 0; `sqrt` takes roots",
+    ),
+    RhaiDifference::new(
+        "`${2.0 * 3}`",
+        "\"6.0\"",
+        "\"6\"",
+        "a computed number is written without trailing zeros",
+    ),
+    RhaiDifference::new("true < false", "false", "error", "`<` compares two numbers or two strings"),
+    RhaiDifference::new(
+        "[1] + [2]",
+        "[1, 2]",
+        "error",
+        "`+` takes no arrays or objects: use `push` and `merge`",
+    ),
+    RhaiDifference::new(
+        "\"abc\" - \"b\"",
+        "\"ac\"",
+        "error",
+        "`-` subtracts numbers; `replace` removes parts of a string",
+    ),
+    RhaiDifference::new("\"abc\".len", "3", "error", "functions need parentheses: `s.len()`"),
+    RhaiDifference::new(
+        "#{ a: 1 }.contains(\"a\")",
+        "true",
+        "error",
+        "`contains` takes a string or an array: write `\"a\" in o`",
+    ),
+    RhaiDifference::new("\"abc\".index_of(\"c\")", "2", "error", "`index_of` searches arrays"),
+    RhaiDifference::new("[1, 2].remove(0)", "1", "error", "`remove` takes an object and a key"),
+    RhaiDifference::new(
+        "[1, 2].all(|x| x)",
+        "false",
+        "error",
+        "the closures of `all`, `some`, `filter` and `find` return a boolean",
+    ),
+    RhaiDifference::new("[]?[5] ?? 7", "error", "7", "`?[` takes an index out of range as absent"),
+    RhaiDifference::new(
+        "let list = [1, 2]; list.map(|x| x + list.len())",
+        "error",
+        "[3, 4]",
+        "a closure may read the array that it is called for; the function sees the elements that it had before",
+    ),
 ];
 
 /// Reference text on numbers, in expressions and scripts alike.

@@ -115,6 +115,22 @@ fn differences_are_those_of_the_reference() {
     }
 }
 
+#[test]
+fn what_would_differ_without_an_error_is_refused() {
+    for (script, in_rhai_is, message) in [
+        ("`a${}b`", "\"ab\"", "`${}` is empty"),
+        ("`a${ }b`", "\"ab\"", "`${}` is empty"),
+        ("let e = 0; try { throw 42; } catch (x) { e = x; } e", "42", "`throw` takes a string"),
+        ("let e = 0; try { throw [1]; } catch (x) { e = x; } e", "[1]", "`throw` takes a string"),
+        ("let e = 0; try { throw; } catch (x) { e = x; } e", "null", "`throw` takes a string"),
+        ("let s = \" a \"; s.trim(); s", "\"a\"", "changes nothing"),
+    ] {
+        assert_eq!(in_rhai(script), Some(crate::json::parse(in_rhai_is).unwrap()), "{script} in Rhai");
+        let refused = AroundScript::compile(script).unwrap_err().to_string();
+        assert!(refused.contains(message), "{script}: {refused}");
+    }
+}
+
 /// A number of a generated script.
 fn number(depth: u32) -> BoxedStrategy<String> {
     let leaf = prop_oneof![

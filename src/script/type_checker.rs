@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::program::{Code, CodeNode, Program, Range, ReadOnlyVariable, SourcePosition};
-use super::type_problem::{Operand, Operation, TypeProblem, UnlistedValue};
+use super::type_problem::{Operand, Operation, TypeProblem, UnknownMember, UnlistedValue, describe};
 use super::value_type::{ObjectType, TypeKind, ValueType};
 use crate::call::Root;
 use crate::json::Value;
@@ -36,6 +36,8 @@ pub struct TypeReport {
     pub problems: Vec<TypeProblem>,
     /// The literals that a value is compared with and that its schema does not list.
     pub unlisted: Vec<UnlistedValue>,
+    /// The members that are read of an object whose schema lists others.
+    pub unknown_members: Vec<UnknownMember>,
 }
 
 /// Checks a program. Messages show parts of its text.
@@ -90,6 +92,19 @@ impl<'p> TypeChecker<'p> {
         }
     }
 
+    /// Reports a member that the type of an object does not list.
+    fn check_member(&mut self, object: Operand<'_>, key: &str, position: SourcePosition) {
+        let Some(known) = object.value.listed_members().filter(|known| !known.contains(&key)) else { return };
+        if self.muted == 0 {
+            self.report.unknown_members.push(UnknownMember {
+                position,
+                object: describe(object.node, self.text),
+                member: key.to_owned(),
+                known: known.into_iter().map(str::to_owned).collect(),
+            });
+        }
+    }
+
     pub(super) fn nodes(&mut self, nodes: impl IntoIterator<Item = &'p CodeNode>) -> Vec<ValueType> {
         nodes.into_iter().map(|node| self.node(node)).collect()
     }
@@ -117,7 +132,7 @@ impl<'p> TypeChecker<'p> {
             }
             Code::Object(members) => {
                 let members = members.iter().map(|(key, value)| (key.clone(), self.node(value))).collect();
-                ValueType::object(ObjectType { members, others: ValueType::ANY })
+                ValueType::object(ObjectType { members, others: ValueType::ANY, is_listed: true })
             }
             Code::And(operands) => self.logic(operands, "&&", false),
             Code::Or(operands) => self.logic(operands, "||", true),
@@ -161,7 +176,10 @@ impl<'p> TypeChecker<'p> {
                 None => ValueType::new(TypeKind::Boolean),
             },
             Code::Exists(operand, _) => {
+                // An operation on what is absent does not fail here.
+                let known = self.report.problems.len();
                 self.node(operand);
+                self.report.problems.truncate(known);
                 ValueType::new(TypeKind::Boolean)
             }
             Code::OptionalChain(value, slot, rest) => {
@@ -169,7 +187,13 @@ impl<'p> TypeChecker<'p> {
                 self.set_slot(*slot, value);
                 self.node(rest).or_null()
             }
-            Code::OptionalMember(operands) => self.index(operands, node.position).or_null(),
+            Code::OptionalMember(operands) => {
+                // `?.` says that the member may be missing.
+                let known = self.report.unknown_members.len();
+                let value = self.index(operands, node.position).or_null();
+                self.report.unknown_members.truncate(known);
+                value
+            }
             Code::Index(operands) => self.index(operands, node.position),
             Code::FactEntry(operands) => {
                 let [container, key] = operands.each_ref().map(|operand| self.node(operand));
@@ -186,6 +210,7 @@ impl<'p> TypeChecker<'p> {
                     &[TypeKind::Object],
                     self.operation(key, node.position),
                 );
+                self.check_member(Operand::new(object, &value), key, node.position);
                 value.member(key)
             }
             Code::Function(name, _, arguments) => self.function(name, arguments, node.position),
@@ -328,7 +353,10 @@ impl<'p> TypeChecker<'p> {
         }
         match (is_list, is_object, index.single_value().and_then(Value::as_str)) {
             (true, false, _) => container.element(),
-            (false, true, Some(key)) => container.member(key),
+            (false, true, Some(key)) => {
+                self.check_member(Operand::new(container_node, &container), key, index_node.position);
+                container.member(key)
+            }
             (false, true, None) => container.any_member(),
             _ => ValueType::ANY,
         }

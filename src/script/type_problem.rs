@@ -31,6 +31,25 @@ pub struct UnlistedValue {
     pub permitted: Vec<Value>,
 }
 
+/// A member that is read of an object whose members are listed without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownMember {
+    pub(super) position: SourcePosition,
+    /// The object.
+    pub object: String,
+    /// The name that is read.
+    pub member: String,
+    /// The names of its members.
+    pub known: Vec<String>,
+}
+
+impl UnknownMember {
+    /// The position of the name, or of the literal that holds it, in the text.
+    pub fn offset(&self, text: &str) -> usize {
+        self.position.offset(text)
+    }
+}
+
 impl TypeProblem {
     /// The position of the operation in the text.
     pub fn offset(&self, text: &str) -> usize {

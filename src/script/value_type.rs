@@ -101,6 +101,8 @@ pub struct ObjectType {
     pub members: BTreeMap<String, ValueType>,
     /// The type of all other members.
     pub others: ValueType,
+    /// Whether a schema or a constant lists the members, so that another one is probably a mistake.
+    pub is_listed: bool,
 }
 
 impl ValueType {
@@ -136,11 +138,13 @@ impl ValueType {
             // A table: the type of a row is enough.
             Value::Object(rows) if rows.len() > MAX_LISTED => {
                 let others = Self::one_of(rows.iter().map(|(_, row)| Self::of(row)));
-                Self::object(ObjectType { members: BTreeMap::new(), others })
+                Self::object(ObjectType { others, ..ObjectType::default() })
             }
             Value::Object(members) => {
                 let members = members.iter().map(|(key, member)| (key.as_str().to_owned(), Self::of(member)));
-                Self::object(ObjectType { members: members.collect(), others: Self::ANY })
+                let members: BTreeMap<_, _> = members.collect();
+                let others = Self::one_of(members.values().cloned());
+                Self::object(ObjectType { members, others, is_listed: true })
             }
             scalar => Self::of_scalar(scalar, false).unwrap_or(Self::ANY),
         }
@@ -247,6 +251,14 @@ impl ValueType {
         }
     }
 
+    /// The names of the members, if the value can only be an object whose members are listed, or null.
+    pub fn listed_members(&self) -> Option<Vec<&str>> {
+        let known = self.0.as_ref().filter(|known| known.members.is_listed)?;
+        let is_object = known.kinds.iter().all(|kind| matches!(kind, TypeKind::Object | TypeKind::Null));
+        (is_object && known.kinds.contains(&TypeKind::Object))
+            .then(|| known.members.members.keys().map(String::as_str).collect())
+    }
+
     /// The type of any member.
     #[must_use]
     pub(super) fn any_member(&self) -> Self {
@@ -319,7 +331,8 @@ impl ObjectType {
                 members.insert(key.clone(), member.or(&self.others));
             }
         }
-        Self { members, others: self.others.or(&other.others) }
+        let is_listed = self.is_listed && other.is_listed;
+        Self { members, others: self.others.or(&other.others), is_listed }
     }
 }
 

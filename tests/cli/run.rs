@@ -419,3 +419,26 @@ fn calls_of_a_recorded_round_do_not_stop_each_other() {
         result.stderr
     );
 }
+
+#[test]
+fn recorded_calls_count_with_the_costs_of_their_results() {
+    let rules = "policies:
+  - { id: spend, match: ask, rate_limit: { limit: 2, per: 1d, cost: 1, cost_after: result.usd } }
+  - { id: never, match: { tool: ask, where: input.stop }, deny: {} }
+";
+    // The first call is denied and ran when it was recorded, at a cost above its estimate.
+    let calls = |usd: &str| {
+        format!(
+            r#"{{"id":"stopped","tool":"ask","input":{{"stop":true}},"recorded":{{"output":{{"usd":{usd}}}}}}}
+{{"id":"next","tool":"ask","input":{{"stop":false}},"recorded":{{"output":{{"usd":0}}}}}}
+"#
+        )
+    };
+    let dir = TestDir::new(&[("rules.yaml", rules)]);
+    for (usd, next) in [("0.5", "next executed"), ("1.5", "next denied"), ("\"?\"", "next denied")] {
+        let mut arguments = vec!["run", "--as-recorded"];
+        arguments.extend(&JSON[1..]);
+        let result = dir.run_with_input(&arguments, &calls(usd));
+        assert_eq!(result.summaries(), ["stopped denied", next], "{usd}: {}", result.stderr);
+    }
+}

@@ -184,3 +184,17 @@ fn i10_computed_arguments_stay_redacted_after_an_edit() {
     let outcome = scene.outcome();
     assert!(!text(&outcome).contains("9301"), "{}", text(&outcome));
 }
+
+#[test]
+fn i10_what_a_script_makes_of_a_redacted_result_is_redacted_outside_of_other_scripts() {
+    let rules = "policies:
+      - { id: outer, match: give, around: { script: 'let n = random(); next(input)' } }
+      - { id: inner, match: give, around: { script: 'let out = next(input); `it was ${out}`' } }
+      - { id: hide, match: give, redact: { in: [output], patterns: ['^\\d{9}$'] } }";
+    let clock = noon();
+    let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!({ "a": { "pin": 295_627_474 } })))]);
+    let mut session = crate::fixtures::rules(rules).clock(clock.clone()).build().session();
+    let outcome = clock.block_on(session.execute(call("give", json!({})), &tool));
+    let shown = text(&outcome);
+    assert!(shown.contains("it was") && !shown.contains("295627474"), "{shown}");
+}

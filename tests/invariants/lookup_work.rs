@@ -109,7 +109,8 @@ fn constant_list_is_looked_up_by_hash() {
     let work = |n: usize, condition: &str, id: Value| {
         let data = strings(n, |index| format!("id-{index}"));
         let rules = format!(
-            "data: {{ known: {data}, mixed: {{ all: [1, {}] }} }}\npolicies: [{{ id: p, match: {{ tool: t, where: {condition} }}, deny: {{}} }}]",
+            "data: {{ known: {data}, mixed: {{ all: [1, {}], ids: {data} }} }}\nlet: {{ listed: data.known, lists: data.mixed, again: lists }}\n\
+             functions: 'fn is_known(id) {{ id in data.known }}'\npolicies: [{{ id: p, match: {{ tool: t, where: {condition} }}, deny: {{}} }}]",
             data.as_array().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         );
         let call = ToolCall::new("c1", "t", json!({ "id": id }));
@@ -120,11 +121,26 @@ fn constant_list_is_looked_up_by_hash() {
         ("{ path: $.input.id, in: { expr: data.known } }", "id-7"),
         ("{ path: $.input.id, in: { path: $.data.mixed.all } }", "id-7"),
         ("{ path: $.input.id, not_in: { expr: data.known } }", "other"),
+        ("{ path: $.input.id, in: { expr: listed } }", "id-7"),
+        ("{ path: $.input.id, in: { expr: again.ids } }", "id-7"),
+        ("{ path: $.input.id, contains_any: { expr: data.known } }", "see id-7 there"),
+        ("{ path: $.input.id, contains_any: { path: $.data.mixed.all } }", "see id-7 there"),
+        ("{ not: { path: $.input.id, contains_any: { expr: listed } } }", "nothing"),
+        ("input.id in data.known", "id-7"),
+        ("input.id in listed", "id-7"),
+        ("input.id in again.ids", "id-7"),
+        ("data.known.contains(input.id)", "id-7"),
+        ("'contains(listed, input.id)'", "id-7"),
+        ("is_known(input.id)", "id-7"),
+        ("{ not: 'input.id in listed' }", "other"),
     ] {
         let (few, many) = (work(10, condition, json!(held)), work(20_000, condition, json!(held)));
         assert_eq!(few, many, "{condition}");
         assert_eq!(few.0, Effect::Deny, "{condition}");
     }
+    let ids = "{ path: $.input.id, contains_any: { expr: listed } }";
+    assert_eq!(work(20_000, ids, json!(["x", "id-7"])), work(10, ids, json!(["x", "id-7"])));
+    assert_eq!(work(20_000, ids, json!(["x", "y"])).0, Effect::Run);
     // A value of another type is undecided, whatever the number of values.
     let typed = "{ path: $.input.id, in: { expr: data.known } }";
     assert_eq!(work(20_000, typed, json!(7)), work(10, typed, json!(7)));

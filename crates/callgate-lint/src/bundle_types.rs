@@ -156,9 +156,13 @@ impl<'c, 'a> BundleTypes<'c, 'a> {
             Some(transformed) => {
                 let properties = schema.get("properties").and_then(Value::as_object);
                 let members = properties.into_iter().flatten().map(|(name, _)| name.as_str());
-                let members = members.filter(|name| !transformed.contains(name));
                 let members = members.map(|name| (name.to_owned(), declared.member(name)));
-                ValueType::object(ObjectType { members: members.collect(), others: ValueType::ANY })
+                let any = transformed.iter().map(|name| ((*name).to_owned(), ValueType::ANY));
+                ValueType::object(ObjectType {
+                    members: members.chain(any).collect(),
+                    others: ValueType::ANY,
+                    is_listed: declared.listed_members().is_some(),
+                })
             }
             None => ValueType::object(ObjectType::default()),
         };
@@ -207,7 +211,7 @@ impl<'c, 'a> BundleTypes<'c, 'a> {
             Some(key) => key.items().map_or(1, <[YamlNode]>::len),
             None => 0,
         };
-        (0..keys).fold(value, |others, _| ValueType::object(ObjectType { members: BTreeMap::new(), others }))
+        (0..keys).fold(value, |others, _| ValueType::object(ObjectType { others, ..ObjectType::default() }))
     }
 }
 
@@ -271,10 +275,10 @@ impl TypeEnvironment for CallTypes<'_, '_, '_> {
             Root::Now => ValueType::new(TypeKind::Time),
             Root::Session => {
                 let facts = self.bundle.facts.get().cloned().unwrap_or_default();
-                let facts = ValueType::object(ObjectType { members: facts, others: ValueType::ANY });
+                let facts = ValueType::object(ObjectType { members: facts, ..ObjectType::default() });
                 let labels = ValueType::array(ValueType::new(TypeKind::String));
                 let members = [("facts".to_owned(), facts), ("labels".to_owned(), labels)];
-                ValueType::object(ObjectType { members: members.into(), others: ValueType::ANY })
+                ValueType::object(ObjectType { members: members.into(), ..ObjectType::default() })
             }
             Root::Element(element) => {
                 let types = self.elements.iter().rev();

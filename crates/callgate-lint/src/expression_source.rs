@@ -231,6 +231,14 @@ pub(super) fn paths_read(expression: &str) -> Vec<(usize, String)> {
     paths.collect()
 }
 
+/// Returns the paths and expressions of the values and conditions of a kind.
+pub(super) fn values_and_conditions(kind: &YamlNode) -> Vec<ExpressionSource<'_>> {
+    let mut found = Vec::new();
+    collect(kind, Position::Condition, None, &mut found);
+    found.retain(|source| source.kind != SourceKind::Script);
+    found
+}
+
 /// Returns the expressions of a condition, or of a list of conditions.
 pub(super) fn condition_expressions(conditions: &YamlNode) -> Vec<ExpressionSource<'_>> {
     let mut found = Vec::new();

@@ -61,6 +61,7 @@ mod untrusted_source;
 mod unused_name;
 mod unwritten_name;
 mod type_findings;
+mod unknown_member;
 mod type_check;
 mod registry;
 mod suppressions;

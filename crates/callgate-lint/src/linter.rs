@@ -10,7 +10,7 @@ use crate::registry::LINTS;
 use crate::suppressions;
 use crate::type_check;
 use crate::untested_policy;
-use callgate::diagnostic::{Code, Diagnostics, Span};
+use callgate::diagnostic::{Code, Diagnostics, IMPOSSIBLE_TYPE, Span, UNKNOWN_ARGUMENT, UNKNOWN_MEMBER};
 use callgate::policy::{CompiledPolicies, LoadedBundle};
 
 /// A bundle with all its diagnostics, errors and lints.
@@ -46,9 +46,23 @@ pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     suppressions::apply_suppressions(&checked, &codes, &mut found);
     untested_policy::merge_by_file(&mut found);
     merge_in_definitions(&built, &mut found);
+    remove_repeated(&mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
     LintResult { policies: Some(policies), bundle: built }
+}
+
+/// Reports a name once: as an argument that no tool has, unless the type check proves more of it.
+fn remove_repeated(found: &mut Diagnostics) {
+    let spans = |code: &Code| -> HashSet<Option<Span>> {
+        found.iter().filter(|diagnostic| diagnostic.code == code).map(|diagnostic| diagnostic.span).collect()
+    };
+    let (impossible, unknown) = (spans(&IMPOSSIBLE_TYPE), spans(&UNKNOWN_ARGUMENT));
+    found.retain(|diagnostic| {
+        let is = |code: &Code| diagnostic.code == code;
+        !(is(&UNKNOWN_ARGUMENT) && impossible.contains(&diagnostic.span)
+            || is(&UNKNOWN_MEMBER) && unknown.contains(&diagnostic.span))
+    });
 }
 
 /// Reports a problem of a named value once, whatever the number of policies that use it.

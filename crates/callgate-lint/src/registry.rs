@@ -6,7 +6,7 @@ use crate::lint::Lint;
 
 /// Every lint, in the order of codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are about suppression
 /// comments.
-pub static LINTS: [&Lint; 34] = [
+pub static LINTS: [&Lint; 35] = [
     &crate::contradicting_tests::LINT,
     &crate::unknown_tool::LINT,
     &crate::unknown_argument::LINT,
@@ -41,6 +41,7 @@ pub static LINTS: [&Lint; 34] = [
     &crate::untrusted_source::LINT,
     &crate::output_of_declared_result::LINT,
     &crate::task_never_set::LINT,
+    &crate::unknown_member::LINT,
 ];
 
 /// The codes about suppression comments, which can't be suppressed.

@@ -15,6 +15,19 @@ pub(super) fn schema_type(schema: &Value) -> ValueType {
     SchemaReader { root: schema, remaining: Cell::new(MAX_SCHEMAS) }.read(schema, 0)
 }
 
+/// Keywords beside `properties` that may list further members.
+const MORE_MEMBERS: [&str; 9] = [
+    "patternProperties",
+    "unevaluatedProperties",
+    "dependentSchemas",
+    "if",
+    "not",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "$dynamicRef",
+];
+
 struct SchemaReader<'s> {
     root: &'s Value,
     remaining: Cell<usize>,
@@ -89,7 +102,10 @@ impl SchemaReader<'_> {
             (Some(others @ Value::Object(_)), None) => self.read(others, depth + 1),
             _ => ValueType::ANY,
         };
-        ObjectType { members, others }
+        let is_listed = properties.is_some_and(|properties| !properties.is_empty())
+            && matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)))
+            && MORE_MEMBERS.iter().all(|key| schema.get(key).is_none());
+        ObjectType { members, others, is_listed }
     }
 }
 

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use crate::bundle_types::{BundleTypes, CallTypes};
-use crate::expression_source::{condition_expressions, leading_name};
+use crate::expression_source::{SourceKind, leading_name, values_and_conditions};
 use crate::lint_context::LintContext;
 use crate::policy_source::PolicySource;
 use crate::scalars::{display_value, is_literal};
 use crate::test_of_wrong_type::{decidable_types, list_types};
-use crate::type_findings::{Finding, Findings};
+use crate::type_findings::{Finding, FindingKind, Findings};
+use crate::unknown_member;
 use callgate::diagnostic::{Diagnostics, Span, closest_match};
 use callgate::json::{JsonType, Value};
 use callgate::matcher::{EXPR_KEY, ITEM};
@@ -68,7 +69,11 @@ impl<'w, 'c, 'a> PolicyWalk<'w, 'c, 'a> {
         if kind.entries().is_none() {
             return;
         }
-        for source in condition_expressions(kind) {
+        for source in values_and_conditions(kind) {
+            if source.kind == SourceKind::Path {
+                self.report_path(source.node);
+                continue;
+            }
             let Some(report) = self.call.check(source.text) else { continue };
             self.report(source.node, source.start, source.text, &report);
             let is_cost = kind.get("cost").is_some_and(|cost| std::ptr::eq(cost, source.node));
@@ -158,6 +163,9 @@ impl<'w, 'c, 'a> PolicyWalk<'w, 'c, 'a> {
 
     /// A condition on elements.
     fn elements(&mut self, node: &'a YamlNode) {
+        if let Some(path) = node.get("path") {
+            self.report_path(path);
+        }
         let source = match (node.get("path"), node.get(EXPR_KEY)) {
             (Some(path), _) => path.as_str().map(|text| match text.trim().strip_suffix("[*]") {
                 Some(list) => self.call.path_type(list).element(),
@@ -197,6 +205,9 @@ impl<'w, 'c, 'a> PolicyWalk<'w, 'c, 'a> {
     /// A test on a path or an expression.
     fn test(&mut self, node: &'a YamlNode) {
         let path = node.get("path").and_then(YamlNode::as_str);
+        if let Some(path) = node.get("path") {
+            self.report_path(path);
+        }
         let (text, subject) = match (path, node.get(EXPR_KEY)) {
             (Some(path), _) => (path, self.call.path_type(path)),
             (None, Some(expression)) => {
@@ -209,6 +220,9 @@ impl<'w, 'c, 'a> PolicyWalk<'w, 'c, 'a> {
         };
         let is_each = path.is_some() && node.get("each").is_some();
         for entry in node.entries().unwrap_or_default() {
+            if let Some(path) = entry.value.get("path") {
+                self.report_path(path);
+            }
             let operand = entry.value.get(EXPR_KEY).filter(|_| !is_literal(&entry.value));
             if let Some((operand, operand_text)) =
                 operand.and_then(|operand| Some((operand, operand.as_str()?)))
@@ -276,8 +290,29 @@ impl<'w, 'c, 'a> PolicyWalk<'w, 'c, 'a> {
                 found: subject,
                 needed: literal,
                 help: listed_help(value),
-                is_unlisted: true,
+                kind: FindingKind::UnlistedValue,
             });
+        }
+        self.report_members(node, start, text, report);
+    }
+
+    /// Reports the members that an expression reads of objects without them.
+    fn report_members(&mut self, node: &'a YamlNode, start: usize, text: &str, report: &TypeReport) {
+        for unknown in &report.unknown_members {
+            let at = unknown.offset(text);
+            let length = token(text.get(at..).unwrap_or_default());
+            let span = self.span(node, start + at..start + at + length);
+            self.found.push(unknown_member::finding(unknown, span));
+        }
+    }
+
+    /// Reports the members that a path reads of objects without them.
+    fn report_path(&mut self, node: &'a YamlNode) {
+        let Some((start, expression)) = node.as_str().and_then(unknown_member::path_as_expression) else {
+            return;
+        };
+        if let Some(report) = self.call.check(expression) {
+            self.report_members(node, start, expression, &report);
         }
     }
 
@@ -286,7 +321,13 @@ impl<'w, 'c, 'a> PolicyWalk<'w, 'c, 'a> {
     }
 
     fn push(&mut self, span: Span, found: String, needed: String, help: &str) {
-        self.found.push(Finding { span, found, needed, help: help.to_owned(), is_unlisted: false });
+        self.found.push(Finding {
+            span,
+            found,
+            needed,
+            help: help.to_owned(),
+            kind: FindingKind::Impossible,
+        });
     }
 
     /// Reports what the definitions that were read have, from this one on.

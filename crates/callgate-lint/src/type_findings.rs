@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::policy_source::PolicySource;
-use callgate::diagnostic::{Diagnostics, IMPOSSIBLE_TYPE, Span, UNKNOWN_ENUM_VALUE};
+use callgate::diagnostic::{Diagnostics, IMPOSSIBLE_TYPE, Span, UNKNOWN_ENUM_VALUE, UNKNOWN_MEMBER};
 use callgate::safe_text::escape_controls;
 
 /// A problem at a place, apart from the tools that have it.
@@ -14,8 +14,18 @@ pub(super) struct Finding {
     pub(super) found: String,
     pub(super) needed: String,
     pub(super) help: String,
-    /// Whether it is a literal that no schema lists, instead of an impossible operation.
-    pub(super) is_unlisted: bool,
+    pub(super) kind: FindingKind,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum FindingKind {
+    /// An operation that fails for every value.
+    Impossible,
+    /// A literal that no schema lists.
+    UnlistedValue,
+    /// A member that no schema lists.
+    UnknownMember,
 }
 
 /// The problems of a policy, each with the tools that have it.
@@ -50,15 +60,19 @@ impl<'a> Findings<'a> {
         for finding in &self.order {
             let problem = Finding { help: String::new(), ..finding.clone() };
             let tools = self.tools.get(&problem).and_then(Option::as_deref);
-            let Finding { span, found: subject, needed, help, is_unlisted } = finding;
-            let (code, message) = match is_unlisted {
-                // As long as one tool permits the value, comparing with it is no mistake.
-                true if tools.is_some_and(|tools| tools.len() < tool_count) => continue,
-                true => (
+            let Finding { span, found: subject, needed, help, kind } = finding;
+            let is_everywhere = tools.is_none_or(|tools| tools.len() == tool_count);
+            let (code, message) = match kind {
+                // As long as one tool permits the value, or has the member, it is no mistake.
+                FindingKind::UnlistedValue | FindingKind::UnknownMember if !is_everywhere => continue,
+                FindingKind::UnknownMember => {
+                    (&UNKNOWN_MEMBER, format!("{subject} has no member `{needed}`"))
+                }
+                FindingKind::UnlistedValue => (
                     &UNKNOWN_ENUM_VALUE,
                     format!("{subject} can't be {needed} according to the tool's schema"),
                 ),
-                false => {
+                FindingKind::Impossible => {
                     let tools = tools.map(list_tools).unwrap_or_default();
                     (&IMPOSSIBLE_TYPE, format!("{subject}{tools}, and {needed}"))
                 }

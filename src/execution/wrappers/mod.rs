@@ -2,7 +2,6 @@
 //! inside. Decided call → [`Execution`], or the decision that stopped it before its tool was called.
 
 mod cache;
-mod cost_correction;
 mod hook;
 mod nested_call;
 mod retry;
@@ -252,7 +251,8 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             && !answer.dry
             && !answer.interim
         {
-            self.correct_costs(call, &answer.output).await;
+            let context = self.context;
+            self.limits.correct_costs(&context, call, &answer.output, self.state).await;
         }
         Ok(match answer {
             Ok(Ok(answer)) => {

@@ -245,7 +245,13 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         origins: &[Origin],
     ) -> CallResponse {
         let by = script.by.reference;
-        let (response, verdict) = match from.and_then(|index| origins.get(index)) {
+        let passed_on = from.and_then(|index| origins.get(index));
+        if !matches!(passed_on, Some(Origin::Result { .. }))
+            && self.context.kernel.redacts_results(script.call)
+        {
+            self.records.made_results.push(output.clone());
+        }
+        let (response, verdict) = match passed_on {
             Some(Origin::Result { source, dry }) => {
                 (CallResponse { result: Ok(output), source: source.clone(), dry: *dry }, Verdict::Pass)
             }

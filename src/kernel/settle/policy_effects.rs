@@ -239,7 +239,9 @@ impl OutcomeBuilder<'_> {
             self.records.results.iter().for_each(|result| masks.merge(&redaction.result_changes(result)));
         }
         self.masks = masks;
-        self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
+        let is_output = |result: &Value| self.output.as_ref() == Some(result);
+        self.remade = !self.records.results.iter().any(|result| is_output(result))
+            || self.records.made_results.iter().any(is_output);
     }
 
     /// Withholds the result of a tool that ran, because it can't be given the form that a policy requires.

@@ -180,6 +180,14 @@ impl Compiler<'_> {
                     Implementation::One(_) if name == "to_text" && !self.is_script() => {
                         Code::Function(function.name, Implementation::One(strings::scalar_to_text), all)
                     }
+                    Implementation::Two(_) if name == "contains" => match (all.pop(), all.pop()) {
+                        (Some(wanted), Some(list)) if let Some(index) = list.constant_index() => {
+                            Code::InData(Box::new(wanted), index)
+                        }
+                        (wanted, list) => {
+                            Code::Function(function.name, run, list.into_iter().chain(wanted).collect())
+                        }
+                    },
                     Implementation::Effect(kind) => Code::Effect(kind, all),
                     run => Code::Function(function.name, run, all),
                 }
@@ -229,10 +237,12 @@ impl Compiler<'_> {
             return Ok(Self::new_node(position, Code::InRange(Box::new(wanted), Box::new(range))));
         }
         self.record_key_lookup(container, wanted);
-        if let Some(code) = self.compile_in_data(wanted, container)? {
-            return Ok(Self::new_node(position, code));
+        let operands = [self.compile_expression(wanted)?, self.compile_expression(container)?];
+        if let Some(index) = operands[1].constant_index() {
+            let [wanted, _] = operands;
+            return Ok(Self::new_node(position, Code::InData(Box::new(wanted), index)));
         }
-        let operands = Box::new([self.compile_expression(wanted)?, self.compile_expression(container)?]);
+        let operands = Box::new(operands);
         let operator: OperatorFn = match self.may_be_argument(container) {
             true => is_in_argument,
             false => is_in,

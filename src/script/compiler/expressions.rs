@@ -15,6 +15,11 @@ impl Compiler<'_> {
     fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<CodeNode> {
         let mut joined = Self::new_node(position, Code::String(String::new()));
         for part in parts {
+            if is_empty_block(part) {
+                return Err(self
+                    .error(part.start_position(), "`${}` is empty")
+                    .with_help("write a value between the braces, or leave it out".to_owned()));
+            }
             let text = vec![self.compile_expression(part)?];
             let text = Code::Function("to_text", Implementation::One(strings::to_text), text);
             let operands = Box::new([joined, Self::new_node(part.start_position(), text)]);
@@ -84,4 +89,9 @@ impl Compiler<'_> {
     pub(super) fn statements_error(&self, position: Position) -> ScriptCompileError {
         self.error(position, "an expression is a single value, without statements")
     }
+}
+
+/// Whether it is a block without statements.
+fn is_empty_block(expression: &Expr) -> bool {
+    matches!(expression, Expr::Stmt(block) if block.statements().is_empty())
 }

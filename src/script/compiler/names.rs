@@ -107,19 +107,6 @@ impl Compiler<'_> {
         self.error(position, format!("unknown constant `data.{name}`")).with_help(help).for_unknown_name()
     }
 
-    /// Compiles `wanted in container` by hash. Returns `None` unless the container is a long list of `data`.
-    pub(super) fn compile_in_data(&mut self, wanted: &Expr, container: &Expr) -> CompileResult<Option<Code>> {
-        let (base, links) = split_chain(container);
-        let is_data = matches!(base, Expr::Variable(variable, _, _) if variable.1 == DATA);
-        if !is_data || self.find_slot(DATA).is_some() || links.iter().any(|link| link.key().is_none()) {
-            return Ok(None);
-        }
-        let Some(keys) = self.data_keys(&links, base.start_position())? else { return Ok(None) };
-        let index = self.names.data().member_index(&keys).filter(|_| keys.len() == links.len()).cloned();
-        let Some(index) = index else { return Ok(None) };
-        Ok(Some(Code::InData(Box::new(self.compile_expression(wanted)?), index)))
-    }
-
     /// The strings of a constant of the bundle: one string, or an array of them. Returns none of them while unknown names are collected, and
     /// `None` for any other expression and value.
     pub(super) fn constant_strings(&mut self, constant: &Expr) -> CompileResult<Option<Vec<String>>> {

@@ -3,6 +3,7 @@
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
 use super::{CompileResult, Compiler};
+use crate::script::error_object::THROWN_VALUES;
 use crate::script::operators::find_operator;
 use crate::script::program::{Code, CodeNode, ForLoop, Iterable};
 
@@ -127,8 +128,12 @@ impl Compiler<'_> {
                 Code::Try(Box::new(attempt), error, Box::new(handler))
             }
             Stmt::Return(value, flags, _) => {
+                let throws = flags.contains(ASTFlags::BREAK);
+                if throws {
+                    self.check_thrown(value.as_deref(), position)?;
+                }
                 let value = Box::new(self.compile_optional(value.as_deref(), position)?);
-                if flags.contains(ASTFlags::BREAK) { Code::Throw(value) } else { Code::Return(value) }
+                if throws { Code::Throw(value) } else { Code::Return(value) }
             }
             Stmt::BreakLoop(value, flags, _) if flags.contains(ASTFlags::BREAK) => {
                 Code::Break(Box::new(self.compile_optional(value.as_deref(), position)?))
@@ -167,6 +172,21 @@ impl Compiler<'_> {
         help: &str,
     ) -> super::ScriptCompileError {
         self.error(position, format!("{construct} is not supported in a script")).with_help(help.to_owned())
+    }
+
+    /// Refuses to throw a literal that is not an error: `catch` would not receive it, as it does in Rhai.
+    fn check_thrown(&self, value: Option<&Expr>, position: Position) -> CompileResult<()> {
+        let position = match value {
+            None | Some(Expr::Unit(_)) => position,
+            Some(
+                literal @ (Expr::BoolConstant(..)
+                | Expr::IntegerConstant(..)
+                | Expr::FloatConstant(..)
+                | Expr::Array(..)),
+            ) => literal.start_position(),
+            Some(_) => return Ok(()),
+        };
+        Err(self.error(position, THROWN_VALUES))
     }
 
     fn compile_optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {

@@ -1,25 +1,37 @@
 //! Corrects the estimated costs of a call whose tool has succeeded: limits with `cost_after` + the tool's output → the store, or the session.
 
-use super::WrapperChain;
+use super::{AcquiredLimits, Estimate};
 use crate::call::{SessionState, ToolCall};
-use crate::execution::admission::Estimate;
+use crate::execution::CallContext;
 use crate::host::{LimitCorrection, RealCost};
 use crate::json::Value;
+use crate::kernel::{CostCorrected, Event, notify};
 use crate::middleware::{LimitCharge, LimitRule};
 
-impl<E> WrapperChain<'_, E> {
-    /// Corrects what the call has acquired, whose tool has returned this output. If the store does not answer, the call ends as it is, and
+impl AcquiredLimits {
+    /// Corrects what a call has acquired, whose tool has returned this output. If the store does not answer, the call ends as it is, and
     /// later calls wait for the correction.
-    pub(super) async fn correct_costs(&mut self, call: &ToolCall, output: &Value) {
-        let context = self.context;
+    pub(in crate::execution) async fn correct_costs<E>(
+        &mut self,
+        context: &CallContext<'_, E>,
+        call: &ToolCall,
+        output: &Value,
+        state: &mut SessionState,
+    ) {
         let mut corrections = Vec::new();
-        for Estimate { policy, acquisition, acquired_at, charge } in self.limits.take_estimates() {
-            let found = policy.find(context.kernel.layers);
-            let Some(limit) = found.and_then(|policy| policy.kind.as_limit()) else { continue };
-            let cost = context.kernel.real_cost(limit, call, output, self.state);
+        // Each is corrected once.
+        for Estimate { policy, acquisition, acquired_at, charge } in std::mem::take(&mut self.estimates) {
+            let layer = policy.layer();
+            let Some(policy) = policy.find(context.kernel.layers) else { continue };
+            let Some(limit) = policy.kind.as_limit() else { continue };
+            let cost = context.kernel.real_cost(limit, call, output, state);
+            notify(
+                context.kernel.listener,
+                &Event::CostCorrected(CostCorrected { call, policy, layer, cost }),
+            );
             match acquisition {
                 Some(acquisition) => corrections.push(LimitCorrection { acquisition, acquired_at, cost }),
-                None => correct_run(limit.rule, &charge, cost, self.state),
+                None => correct_run(limit.rule, &charge, cost, state),
             }
         }
         if !corrections.is_empty() {
