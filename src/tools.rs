@@ -144,6 +144,22 @@ impl ToolCatalog {
     }
 }
 
+/// Completes the tools that a server describes by those that the rules declare for it: a schema that the server does not give is the declared
+/// one, and a tool that it does not describe is known as declared.
+pub(crate) fn add_declared(tools: &mut Vec<ToolDescriptor>, declared: &[ToolDescriptor], server: &str) {
+    let of_server = |tool: &&ToolDescriptor| tool.server.as_deref().is_none_or(|name| name == server);
+    for declared in declared.iter().filter(of_server) {
+        match tools.iter_mut().find(|tool| tool.name == declared.name) {
+            Some(known) => {
+                let ToolDescriptor { input_schema, output_schema, .. } = declared;
+                known.input_schema = known.input_schema.take().or_else(|| input_schema.clone());
+                known.output_schema = known.output_schema.take().or_else(|| output_schema.clone());
+            }
+            None => tools.push(declared.clone()),
+        }
+    }
+}
+
 /// The known tools, by name and server.
 #[derive(Debug, Default)]
 pub struct ToolSet {
@@ -174,5 +190,30 @@ impl ToolSet {
     /// Whether the set has no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::json;
+
+    #[test]
+    fn declared_tools_complete_those_of_a_server() {
+        let parse = |text: crate::json::Value| parse_list(&text.to_string()).unwrap();
+        let (own, declared) = (json!({ "type": "object" }), json!({ "type": "object", "title": "declared" }));
+        let mut tools = parse(json!([{ "name": "get", "inputSchema": own }, { "name": "put" }]));
+        let of_rules = parse(json!([
+            { "name": "get", "inputSchema": declared, "outputSchema": declared },
+            { "name": "put", "server": "other", "inputSchema": declared },
+            { "name": "list", "inputSchema": declared },
+        ]));
+        add_declared(&mut tools, &of_rules, "files");
+        let described: Vec<_> = tools
+            .iter()
+            .map(|tool| (tool.name.as_str(), tool.input_schema.as_ref(), tool.output_schema.as_ref()))
+            .collect();
+        let [own, declared] = [Some(&own), Some(&declared)];
+        assert_eq!(described, [("get", own, declared), ("put", None, None), ("list", declared, None)]);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::explained_value::{self, ExplainedValue};
 use super::explanation_redaction::{ExplanationRedactor, truncate_value};
 use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
@@ -78,6 +79,9 @@ pub struct ExplainedCondition {
     /// The expression, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expr: Option<String>,
+    /// The values of the parts that decide the expression.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ExplainedValue>,
     /// The elements, if it is a condition on elements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elements: Option<ExplainedElements>,
@@ -261,6 +265,12 @@ impl ConditionExplainer<'_> {
             at: self.locate(examined.span),
             test,
             expr,
+            values: match (&examined.form, &examined.truth) {
+                (ExaminedForm::Expr(expr), Truth::Yes | Truth::No) => {
+                    explained_value::explain_parts(&expr.expression, &expr.text, self.redactor)
+                }
+                _ => Vec::new(),
+            },
             elements,
             parts: examined.parts().iter().map(|part| self.condition(part)).collect(),
         }

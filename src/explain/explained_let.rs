@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::Serialize;
 
+use super::explained_value::{ExplainedValue, explain_parts};
 use super::explanation_redaction::ExplanationRedactor;
 use crate::call::{CallView, NamedResult, NodeRef, Root};
 use crate::diagnostic::{Location, SourceMap};
@@ -46,6 +47,9 @@ pub struct ExplainedLet {
     /// Why it has no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The values of the parts that decide it, if it is true or false.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ExplainedValue>,
     #[serde(skip)]
     pub(super) roots: Vec<Root>,
 }
@@ -106,8 +110,12 @@ impl LetExplainer<'_> {
         };
         let (text, span) =
             named.source().map_or((String::new(), None), |(text, span)| (text.to_owned(), Some(span)));
+        let is_expression = value.is_boolean() && !named.is_condition();
+        let expression = is_expression.then(|| Expression::compile_with(&text, self.names).ok()).flatten();
+        let values = expression.map(|expression| explain_parts(&expression, &text, self.redactor));
         ExplainedLet {
             name: named.name().to_owned(),
+            values: values.unwrap_or_default(),
             text,
             at: span.and_then(|span| self.sources?.locate(span)),
             state,

@@ -111,10 +111,16 @@ impl Explanation {
             for used in &mut step.lets {
                 used.why.iter_mut().for_each(text);
                 used.roots.iter().for_each(|root| value(*root, &mut used.value));
+                for shown in &mut used.values {
+                    shown.roots.iter().for_each(|root| value(*root, &mut shown.value));
+                }
             }
             let Some(condition) = &mut step.condition else { continue };
             condition.each_mut(&mut |part| {
                 part.why.iter_mut().for_each(text);
+                for shown in &mut part.values {
+                    shown.roots.iter().for_each(|root| value(*root, &mut shown.value));
+                }
                 if let Some(elements) = &mut part.elements
                     && let Some(deciding) = &mut elements.deciding
                 {

@@ -67,6 +67,11 @@ impl<'v> ExplanationRedactor<'v> {
         }
     }
 
+    /// The call, unredacted.
+    pub(super) fn view(&self) -> CallView<'v> {
+        self.view
+    }
+
     /// Redacts a value within a member of the call document.
     pub(super) fn value(&self, root: Root, node: NodeRef<'_>) -> Value {
         let value = match node {

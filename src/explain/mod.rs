@@ -21,6 +21,7 @@
 mod explanation_completion;
 mod condition;
 mod explained_let;
+mod explained_value;
 mod explanation_builder;
 mod explainer;
 mod explanation;
@@ -40,6 +41,7 @@ pub use condition::{
     FoundValue, TestOperator, TruthValue,
 };
 pub use explained_let::{ExplainedLet, LetState};
+pub use explained_value::ExplainedValue;
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 pub use step::{ExplainedLimit, MatchResult, PolicyStep, UnmatchedPattern, ValueChange};

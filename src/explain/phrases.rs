@@ -6,6 +6,7 @@ use super::condition::{
     ConditionForm, ConditionTest, ElementReason, ExplainedCondition, ExplainedElement, ExplainedElements,
     FoundValue, TestOperator, TruthValue,
 };
+use super::explained_value::ExplainedValue;
 use super::explanation::Explanation;
 use super::step::{MatchResult, PolicyStep};
 use crate::call::{OutcomeKind, Verdict, reason_code};
@@ -41,7 +42,8 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
         }
         (ConditionForm::Expr, truth) => {
             let word = if truth == TruthValue::Yes { "true" } else { "false" };
-            format!("`{}` is {word}", format_expression(leaf.expr.as_deref().unwrap_or_default()))
+            let text = format_expression(leaf.expr.as_deref().unwrap_or_default());
+            format!("`{text}` is {word}{}", format_parts(&leaf.values))
         }
         (ConditionForm::Every | ConditionForm::AnyOf | ConditionForm::None, _) => {
             leaf.elements.as_ref().map_or_else(String::new, explain_elements)
@@ -51,6 +53,15 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
     let turned =
         matches!((whole, leaf.truth), (TruthValue::Yes, TruthValue::No) | (TruthValue::No, TruthValue::Yes));
     if turned { format!("{words} (under `not`)") } else { words }
+}
+
+/// The values of the parts of an expression, in parentheses. Empty if there are none.
+pub(super) fn format_parts(values: &[ExplainedValue]) -> String {
+    let parts = values.iter().map(|part| format!("`{}` is {}", part.text, format_value(&part.value)));
+    match parts.collect::<Vec<_>>().join(", ") {
+        parts if parts.is_empty() => parts,
+        parts => format!(" ({parts})"),
+    }
 }
 
 fn explain_elements(elements: &ExplainedElements) -> String {

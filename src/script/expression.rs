@@ -266,9 +266,32 @@ impl Expression {
         evaluation.host.printed.into_vec()
     }
 
+    /// The code of the expression.
+    pub(super) fn body(&self) -> &CodeNode {
+        &self.program.main.code
+    }
+
+    /// The value of a part of the expression for a call.
+    pub(super) fn part_value(&self, part: &CodeNode, view: &CallView<'_>) -> Result<Value, ExpressionError> {
+        let memo = LetMemo::default();
+        let view = CallView { lets: view.lets.or(Some(&memo)), ..*view };
+        flatten(catch_panic(|| {
+            let (value, fuel) = self.run_part(part, &view).map_err(|(error, _)| error)?;
+            value.to_json(&fuel)
+        }))
+    }
+
     /// Evaluates the program for a call. An error has its position in the text.
     pub(super) fn run_located<'r>(
         &'r self,
+        view: &CallView<'r>,
+    ) -> Result<(ScriptValue<'r>, Fuel), (EvalError, Option<SourcePosition>)> {
+        self.run_part(&self.program.main.code, view)
+    }
+
+    fn run_part<'r>(
+        &'r self,
+        part: &'r CodeNode,
         view: &CallView<'r>,
     ) -> Result<(ScriptValue<'r>, Fuel), (EvalError, Option<SourcePosition>)> {
         if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
@@ -278,7 +301,7 @@ impl Expression {
         view.check_known(self.dependencies.roots.iter().copied())
             .map_err(|unknown| (unknown.to_string().into(), None))?;
         let mut evaluation = Interpreter::new(&self.program, CallHost::new(*view), Fuel::new(self.limits));
-        match evaluation.run(Vec::new()) {
+        match evaluation.run_part(part) {
             Ok(value) => Ok((value, evaluation.fuel)),
             Err(ControlFlow::Absent(message, spot)) => Err((EvalError::Absent(message), Some(spot))),
             Err(ControlFlow::Error(message, spot)) => Err((EvalError::Error(message), Some(spot))),

@@ -37,18 +37,33 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         self.run_body(&program.main, given)
     }
 
+    /// Runs the main program, or a part of it that reads no variables of the rest.
+    pub(super) fn run_part(&mut self, part: &'r CodeNode) -> EvalResult<'r> {
+        let program = self.program;
+        self.run_code(program.main.slot_count, part, Vec::new())
+    }
+
     fn run_body(&mut self, body: &'r FunctionBody, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
+        self.run_code(body.slot_count, &body.code, given)
+    }
+
+    fn run_code(
+        &mut self,
+        slot_count: usize,
+        code: &'r CodeNode,
+        given: Vec<ScriptValue<'r>>,
+    ) -> EvalResult<'r> {
         let (base, calls) = (self.first_slot, self.calls);
         if calls > self.fuel.limits.call_depth {
             let ScriptLimits { subject, call_depth: calls, .. } = self.fuel.limits;
             let message = format!("{subject} nests more than {calls} function calls");
-            return Err(ControlFlow::LimitExceeded(message, body.code.position));
+            return Err(ControlFlow::LimitExceeded(message, code.position));
         }
         self.first_slot = self.slots.len();
         self.calls += 1;
         self.slots.extend(given);
-        self.slots.resize(self.first_slot + body.slot_count, ScriptValue::Null);
-        let result = self.evaluate_node(&body.code);
+        self.slots.resize(self.first_slot + slot_count, ScriptValue::Null);
+        let result = self.evaluate_node(code);
         self.slots.truncate(self.first_slot);
         (self.first_slot, self.calls) = (base, calls);
         match result {
@@ -166,7 +181,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         key: &'r str,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        read_property(&self.evaluate_node(object)?, key).map_err(into_control_flow(spot))
+        let value = self.evaluate_node(object)?;
+        read_property(&value, key).map_err(|error| match error {
+            EvalError::Absent(_) if object.is_facts() => {
+                ControlFlow::Absent(format!("the fact `{key}` is not stored yet"), spot)
+            }
+            error => into_control_flow(spot)(error),
+        })
     }
 
     fn evaluate_index(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {

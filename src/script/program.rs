@@ -229,6 +229,16 @@ impl CodeNode {
         }
     }
 
+    /// Whether the code reads `session.facts`.
+    pub(super) fn is_facts(&self) -> bool {
+        match &self.code {
+            Code::Property(session, key) => {
+                key == "facts" && matches!(session.code, Code::Member(ReadOnlyVariable::Root(Root::Session)))
+            }
+            _ => false,
+        }
+    }
+
     /// The elements by hash, if the code always reads a long list of `data`.
     pub(super) fn constant_index(&self) -> Option<Arc<MemberIndex>> {
         let (data, keys) = self.constant_keys()?;

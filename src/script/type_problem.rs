@@ -210,7 +210,7 @@ pub(super) fn describe(node: &CodeNode, text: &str) -> String {
 const MAX_SHOWN: usize = 60;
 
 /// The code of a node as a user writes it. Returns `None` for code that is too long to show.
-fn code_of(node: &CodeNode, text: &str) -> Option<String> {
+pub(super) fn code_of(node: &CodeNode, text: &str) -> Option<String> {
     let code = match &node.code {
         Code::Null => "()".to_owned(),
         Code::Boolean(value) => value.to_string(),

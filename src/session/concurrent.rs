@@ -26,7 +26,7 @@ use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::PolicyKind;
 use crate::policy::{CompiledPolicies, Mode};
-use crate::tools::ToolDescriptor;
+use crate::tools::{ToolDescriptor, add_declared};
 
 /// A session whose calls may run concurrently. Clones are the same session.
 #[derive(Clone)]
@@ -255,9 +255,16 @@ impl ConcurrentSession {
         session.calls.context = context;
     }
 
-    /// Adds tools; of two tools of one name and server, the later one counts.
-    pub fn add_tools(&self, tools: impl IntoIterator<Item = ToolDescriptor>) {
-        self.inner.queue().session.add_tools(tools);
+    /// Adds the tools that a server describes; of two tools of one name and server, the later one counts. Schemas that it does not give are
+    /// those that the rules declare.
+    pub fn add_tools(&self, server: &str, tools: impl IntoIterator<Item = ToolDescriptor>) {
+        let session = &mut self.inner.queue().session;
+        let (layers, own) = (session.layers(), (self.inner.rules_of)(server));
+        let mut tools: Vec<ToolDescriptor> = tools.into_iter().collect();
+        for rules in own.iter().chain(layers.first()) {
+            add_declared(&mut tools, rules.tools(), server);
+        }
+        session.add_tools(tools);
     }
 
     /// Whether every call of a tool is denied, whatever its arguments.

@@ -35,6 +35,8 @@ fn commands_use_the_tools_that_the_rules_declare() {
     assert!(explained.stdout.contains("\"invalid\""), "{}", explained.transcript());
     let tested = dir.run(&["test", "rules.yaml", "rules.test.yaml"]);
     assert_eq!(tested.code, Some(0), "{}", tested.transcript());
+    let generated = dir.run(&["test", "--generate", "call.jsonl", "rules.yaml"]);
+    assert!(generated.stdout.contains("outcome: invalid"), "{}", generated.transcript());
     // `--tools` replaces what the rules declare.
     let other = dir.run(&[
         "run",

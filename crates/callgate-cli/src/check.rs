@@ -72,7 +72,10 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
     if let (Some(path), Some(tools)) = (&arguments.tools, &tools) {
         check_tools(path, tools, &mut built.diagnostics);
     }
-    let tests = callgate_policy_tests::load(&arguments.paths);
+    let mut tests = callgate_policy_tests::load(&arguments.paths);
+    if let Some(policies) = &built.policies {
+        tests.resolve_names(policies);
+    }
     let declared =
         built.policies.as_ref().map(|rules| rules.tools().to_vec()).filter(|tools| !tools.is_empty());
     let tools = tools.or(declared);

@@ -14,6 +14,8 @@ use super::progress::Progress;
 use super::run::{CallLines, JsonLinesReader, warn_about_invalid_schemas};
 use callgate::Task;
 use callgate::json::Map;
+use callgate::policy::CompiledPolicies;
+use callgate::tools::ToolDescriptor;
 use callgate_analysis::{
     BundleComparison, CallSample, ComparisonInputs, RulesVersion, SampleOrigin, compare, render,
 };
@@ -40,7 +42,7 @@ pub(super) struct DiffArgs {
     /// The new rules, in the same forms
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// The known tools: a JSON array, or the result of an MCP tools/list
+    /// The known tools: a JSON array, or the result of an MCP tools/list [default: the tools that the rules declare]
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// Recorded calls to try too, as JSON Lines; each is decided in an empty session. The report names their lines, and does not show
@@ -81,7 +83,7 @@ enum DiffFormat {
 }
 
 pub(super) fn diff(arguments: &DiffArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
+    let given = arguments.tools.as_deref().map(read_tools).transpose()?;
     let samples = arguments.calls.as_deref().map(read_samples).transpose()?.unwrap_or_default();
     let (old_files, new_files) = (GitRules::read(&arguments.old)?, GitRules::read(&arguments.new)?);
     let old = load(&arguments.old, old_files.as_ref());
@@ -90,6 +92,7 @@ pub(super) fn diff(arguments: &DiffArgs, output: &mut Output) -> Result<ExitStat
         (Ok(old), Ok(new)) => (old, new),
         (Err(exit), _) | (_, Err(exit)) => return Ok(exit),
     };
+    let tools = given.unwrap_or_else(|| declared_tools(old.policies(), new.policies()));
     warn_about_invalid_schemas(&tools);
     let inputs =
         ComparisonInputs { tools: &tools, samples: &samples, calls_per_policy: arguments.calls_per_policy };
@@ -162,4 +165,14 @@ fn write_report(
         DiffFormat::Github => write!(output, "{}", render::github(compared))?,
     }
     Ok(())
+}
+
+/// The tools that the new rules declare, and those that only the old ones do.
+fn declared_tools(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<ToolDescriptor> {
+    let mut tools = new.tools().to_vec();
+    let is_known = |tool: &ToolDescriptor| {
+        new.tools().iter().any(|known| known.name == tool.name && known.server == tool.server)
+    };
+    tools.extend(old.tools().iter().filter(|tool| !is_known(tool)).cloned());
+    tools
 }

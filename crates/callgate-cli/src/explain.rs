@@ -13,15 +13,14 @@ use super::rules_args::EvaluationArgs;
 use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
 use super::run::{CallLines, warn_about_invalid_schemas};
+use super::start_time::{StartedClock, parse_time};
 use super::state_store::new_runtime;
-use callgate::Clock;
 use callgate::call::CallRecord;
 use callgate::diagnostic::{SourceMap, closest_match};
 use callgate::engine::Engine;
 use callgate::explain::{Explainer, Explanation, render};
 use callgate::json::{self, Map, Value};
 use callgate::policy;
-use callgate::time::parse_timestamp;
 use jiff::Timestamp;
 
 /// Explain the decision on one call: which policies matched, which did not and because of which condition.
@@ -87,26 +86,12 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     let explanation = explain_call(records, index, &built.sources, |explainer| {
         let engine = Engine::builder(compiled).tools(tools).listener(explainer);
         match arguments.now {
-            Some(now) => engine.clock(FixedClock(now)).build(),
+            Some(now) => engine.clock(StartedClock::new(now)).build(),
             None => engine.build(),
         }
     })?;
     write_explanation(&explanation, arguments, &built.sources, output)?;
     Ok(ExitStatus::Success)
-}
-
-/// A clock that always shows one time.
-struct FixedClock(Timestamp);
-
-impl Clock for FixedClock {
-    fn now(&self) -> Timestamp {
-        self.0
-    }
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    parse_timestamp(text)
-        .ok_or_else(|| "write a time with an offset, such as 2026-03-01T12:00:00Z".to_owned())
 }
 
 /// Checks that a policy with this id exists.

@@ -13,6 +13,7 @@ mod completions;
 mod git_rules;
 mod diff;
 mod shutdown_signal;
+mod start_time;
 mod exit;
 mod file_limit;
 mod explain;

@@ -64,7 +64,8 @@ pub(super) struct TestArgs {
     /// Write the generated cases to this file, such as `recorded.test.yaml`; never overwrites a file [default: stdout]
     #[arg(long, value_name = "FILE", requires = "generate")]
     output: Option<PathBuf>,
-    /// The tool descriptors of the recorded calls: a JSON array, or the result of an MCP tools/list
+    /// The tool descriptors of the recorded calls: a JSON array, or the result of an MCP tools/list [default: the tools that the rules
+    /// declare]
     #[arg(long, value_name = "FILE", requires = "generate")]
     tools: Option<PathBuf>,
 }
@@ -97,8 +98,9 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
     }
     let mut built = policy::build(&rules);
     let policies = built.policies.take().map(Arc::new);
-    if let Some(policies) = &policies {
-        loaded.check_against(policies);
+    match &policies {
+        Some(policies) => loaded.check_against(policies),
+        None => loaded.ignore_unknown_names(),
     }
     let Some(policies) = policies.filter(|_| !loaded.diagnostics.has_errors()) else {
         return report_errors(arguments.format, &built, &loaded, output);

@@ -56,7 +56,7 @@ pub(super) fn filter_tools(
 fn register_tools(session: &ConcurrentSession, upstream: &Upstream) {
     let tools = upstream.tools().descriptors(upstream.name());
     upstream.report_tools(&tools);
-    session.add_tools(tools);
+    session.add_tools(upstream.name(), tools);
 }
 
 /// Loads the tools of a server before one of them is called. Returns whether all are known; `false` if the server does not list them.

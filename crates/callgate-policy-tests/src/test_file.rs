@@ -16,6 +16,7 @@ use callgate::diagnostic::{
 use callgate::policy;
 use callgate::rules_schema::Shape;
 use callgate::safe_text::{escape_controls, truncate};
+use callgate::script::Names;
 use callgate::source::{LoadedFile, YamlNode};
 use callgate::tools::{self, ToolDescriptor};
 
@@ -34,12 +35,14 @@ pub(super) struct ParsedTestFile {
 /// Reads one test file.
 pub(super) fn read(
     file: &LoadedFile,
+    names: &Arc<Names>,
     sources: &mut SourceMap,
     diagnostics: &mut Diagnostics,
 ) -> ParsedTestFile {
     Shape::Record(test_file_record()).check(&file.root, "a test file", diagnostics);
     policy::check_version(&file.root, diagnostics);
     let mut reader = TestFileReader::new(diagnostics, sources);
+    reader.reader.names = Arc::clone(names);
     let root = &file.root;
     let noon = DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
     reader.clock = root.get("clock").and_then(|node| reader.read_timestamp(node)).unwrap_or(noon);

@@ -252,7 +252,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             && !answer.interim
         {
             let context = self.context;
-            self.limits.correct_costs(&context, call, &answer.output, self.state).await;
+            self.limits.correct_costs(context, call, &answer.output, self.state).await;
         }
         Ok(match answer {
             Ok(Ok(answer)) => {

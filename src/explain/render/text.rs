@@ -150,7 +150,10 @@ fn write_step(page: &mut TerminalWriter, step: &PolicyStep, (policy_width, kind_
 fn write_let(page: &mut TerminalWriter, used: &ExplainedLet) {
     let why = used.why.as_deref().map(escape_invisible).unwrap_or_default();
     let result = match used.state {
-        LetState::Value => escape_invisible(&phrases::format_value(&used.value)),
+        LetState::Value => {
+            let value = phrases::format_value(&used.value);
+            escape_invisible(&format!("{value}{}", phrases::format_parts(&used.values)))
+        }
         LetState::Absent => format!("absent: {why}"),
         LetState::Open => format!("open: {why}"),
         LetState::Undecided => format!("undecided: {why}"),

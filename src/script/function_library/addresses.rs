@@ -37,6 +37,12 @@ pub(in crate::script) fn host<'r>(
 ) -> FunctionResult<'r> {
     let text = expect_string("host", value)?;
     work.spend_scan(text.len())?;
+    if !text.contains("://") {
+        return Err(
+            "`host` takes a URL, and this string has no `://`: `urls(text)` returns the URLs of a text"
+                .into(),
+        );
+    }
     match patterns {
         Some(patterns) => {
             let patterns = parse_patterns(work, "host", patterns, HostPattern::parse)?;

@@ -19,6 +19,7 @@ use super::observability::Observability;
 use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
 use super::rules_args::{self, EvaluationArgs};
+use super::start_time::{StartedClock, parse_time};
 use super::state_store::{OpenStateStore, keys_from_environment, new_runtime};
 pub(super) use call_lines::CallLines;
 use call_lines::line_id;
@@ -27,6 +28,7 @@ use callgate::call::{Outcome, OutcomeKind, Reason, reason_code};
 use callgate::engine::{Engine, EngineBuilder};
 use callgate::json::Value;
 use callgate::tools::ToolDescriptor;
+use jiff::Timestamp;
 pub(super) use line_reader::JsonLinesReader;
 use open_sessions::{OpenSessions, SessionPersistence};
 use report::RunReport;
@@ -97,6 +99,9 @@ pub(super) struct RunArgs {
     /// Keep the course of the recording: a call that is stopped counts as having run with its recorded result
     #[arg(long, conflicts_with = "state")]
     as_recorded: bool,
+    /// Evaluate the calls as if the first one were made at this time, such as 2026-03-01T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "state")]
+    now: Option<Timestamp>,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -137,6 +142,9 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     let state =
         arguments.state.as_deref().map(|url| OpenStateStore::open_or_new(url, &runtime)).transpose()?;
     let mut engine = Engine::builder(compiled.clone()).tools(tools);
+    if let Some(now) = arguments.now {
+        engine = engine.clock(StartedClock::new(now));
+    }
     let persistence = match (&state, arguments.resume) {
         (None, _) => SessionPersistence::Off,
         (Some(_), false) => SessionPersistence::NewSessions,
