@@ -236,6 +236,73 @@ fn parts_count_only_if_evaluation_reaches_them() {
 }
 
 #[test]
+fn functions_and_arms_of_switch_must_run() {
+    let functions = "functions: |\n  fn rate(kind) { switch kind { \"a\" | \"b\" => 1, 3..5 => 2, _ => 0 } }\n  fn unused() { 1 }\n";
+    let rules = format!(
+        "{functions}policies: [ {{ id: p, match: t, deny: {{ script: 'rate(input.k) > input.n' }} }} ]"
+    );
+    let function = "function rate: never ran";
+    let [first, second, rest] = [r#"arm "a" | "b": never ran"#, "arm 3..5: never ran", "arm _: never ran"];
+    let gives = "kind deny: never gave the reason";
+    assert_missing(&[(
+        &rules,
+        &[
+            ("", &[function, first, second, rest, "policy p: never matched", "tool t: never true", gives]),
+            (
+                "call: { tool: t, input: { k: b, n: 5 } }, expect: executed",
+                &[second, rest, "policy p: never failed to match", "tool t: never false", gives],
+            ),
+            (
+                "call: { tool: t, input: { k: 9, n: 5 } }, expect: executed",
+                &[second, "policy p: never failed to match", "tool t: never false", gives],
+            ),
+            (
+                "call: { tool: t, input: { k: 4, n: 1 } }, expect: denied",
+                &["policy p: never failed to match", "tool t: never false"],
+            ),
+            ("call: { tool: u }, expect: executed", &[]),
+        ],
+    )]);
+    // In scripts, the arms belong to their policy.
+    let other = "call: { tool: u }, expect: executed";
+    for (policy, first, rest) in [
+        ("deny: { script: 'switch input.k { 1 => true, _ => false }' }", "denied", "executed"),
+        ("around: { script: 'switch input.k { 1 => next(input), _ => 6 }' }", "executed", "answered"),
+    ] {
+        let rules = format!("policies: [ {{ id: p, match: t, {policy} }} ]");
+        let first = format!("call: {{ tool: t, input: {{ k: 1 }} }}, expect: {first}");
+        let rest = format!("call: {{ tool: t, input: {{ k: 2 }} }}, expect: {rest}");
+        assert_eq!(missing(&covered(&rules, &[other, &first])), ["arm _: never ran"], "{policy}");
+        assert_eq!(missing(&covered(&rules, &[other, &first, &rest])), [""; 0], "{policy}");
+    }
+}
+
+#[test]
+fn sets_must_be_full() {
+    for bound in ["max: 2", "max: 2, on_full: drop_oldest"] {
+        let rules =
+            format!("policies: [ {{ id: keep, fact: {{ name: seen, collect: input.id, {bound} }} }} ]");
+        let steps = |count: usize| {
+            let calls: Vec<String> = (1..=count)
+                .map(|id| format!("{{ tool: t, input: {{ id: {id} }}, returns: 1, expect: executed }}"))
+                .collect();
+            format!("steps: [ {} ]", calls.join(", "))
+        };
+        let full = |report: &CoverageReport| missing(report).contains(&"kind fact: never full".to_owned());
+        let two = covered(&rules, &[&steps(2)]);
+        assert!(full(&two), "{bound}: {:?}", missing(&two));
+        assert!(!full(&covered(&rules, &[&steps(3)])), "{bound}");
+    }
+    // Larger sets than a case has calls are not counted.
+    let large = "policies: [ { id: keep, fact: { name: seen, collect: input.id, max: 101 } } ]";
+    assert!(
+        covered(large, &["call: { tool: t, input: { id: 1 } }, expect: executed"])
+            .points()
+            .all(|point| point.what != "kind")
+    );
+}
+
+#[test]
 fn policy_effects_must_be_observed() {
     assert_missing(&[
         // If two policies deny, only the first gives the reason.

@@ -75,7 +75,7 @@ impl EventListener for Explainer {
                 }
             }
             // The handling of errors is part of later events.
-            Event::ErrorMatched(_) => {}
+            Event::ErrorMatched(_) | Event::SetFull(_) => {}
             Event::Ended(outcome) => {
                 let explanation = state.finish(outcome, self.sources.as_ref());
                 state.done.extend(explanation);

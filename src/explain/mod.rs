@@ -33,7 +33,7 @@ mod phrases;
 
 pub use crate::kernel::{
     Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus,
-    PolicyEvaluated, SkipReason,
+    PolicyEvaluated, SetFull, SkipReason,
 };
 pub use crate::matcher::Truth;
 pub use condition::{

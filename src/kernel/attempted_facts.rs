@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::events::{Event, SetFull, notify};
 use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::policy_reference::PolicyHandle;
 use super::redacted_call::RedactedCall;
@@ -59,8 +60,23 @@ fn store(
         return fact.mark_unknown(session);
     }
     let (found, masks) = read(subject, fact, view);
-    found.into_iter().for_each(|entry| fact.store(entry, session));
+    store_entries(subject, by, fact, found, session);
     session.add_masks(&masks);
+}
+
+/// Stores what a fact found, and reports a set without room for all of it.
+pub(super) fn store_entries(
+    subject: &CallScope<'_>,
+    by: PolicyHandle<'_>,
+    fact: &Fact,
+    found: Vec<ExtractedFact>,
+    session: &mut SessionState,
+) {
+    let lacks_room = found.into_iter().fold(false, |lacks, entry| fact.store(entry, session) || lacks);
+    if lacks_room {
+        let full = SetFull { policy: by.policy, layer: by.reference.layer };
+        notify(subject.listener, &Event::SetFull(full));
+    }
 }
 
 /// What a fact stores of a call, and the redacted strings in it.

@@ -37,6 +37,8 @@ pub enum Event<'a> {
     LimitChecked(LimitChecked<'a>),
     /// The result of a call showed its real cost, for a limit with `cost_after`.
     CostCorrected(CostCorrected<'a>),
+    /// A set had no room for a value of a call.
+    SetFull(SetFull<'a>),
     /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
     ErrorMatched(ErrorMatched<'a>),
     /// The execution of a call starts: the policies around it, and inside of them its tool.
@@ -166,6 +168,16 @@ pub struct CostCorrected<'a> {
     pub layer: u32,
     /// The real cost.
     pub cost: RealCost,
+}
+
+/// A set that has no room for a value: the fact is unknown, or has lost its oldest values.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SetFull<'a> {
+    /// The policy that collects the values.
+    pub policy: &'a Policy,
+    /// Its layer; the bundle is 0.
+    pub layer: u32,
 }
 
 /// An error, and a policy that may be about it.

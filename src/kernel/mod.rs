@@ -34,7 +34,7 @@ pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
 pub use events::{
     Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus,
-    PolicyEvaluated, SkipReason,
+    PolicyEvaluated, SetFull, SkipReason,
 };
 pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
 pub(crate) use limit_requests::{

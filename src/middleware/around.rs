@@ -101,16 +101,17 @@ impl Around {
                     file: reader.source_name(inline.span.source),
                     lines: reader.line_starts(inline),
                 };
-                let script = compile(text, inline, reader, |reader, code, problem| {
+                let mut script = compile(text, inline, reader, |reader, code, problem| {
                     reader.report_in(code, inline, problem.range, problem.message, Some(problem.help));
                 })?;
+                script.locate_branches(|range| reader.span_in(inline, range));
                 Some(Self { script, scope, location })
             }
             (None, Some(file)) => {
                 let (source, text) = reader.read_referenced_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let location = ScriptLocation { file: reader.source_name(source), lines };
-                let script = compile(&text, file, reader, |reader, code, problem| {
+                let mut script = compile(&text, file, reader, |reader, code, problem| {
                     let span = Span { source, start: problem.range.start, end: problem.range.end };
                     reader.report(
                         Diagnostic::new(code, span, problem.message)
@@ -118,6 +119,7 @@ impl Around {
                             .with_help(problem.help),
                     );
                 })?;
+                script.locate_branches(|range| Span { source, start: range.start, end: range.end });
                 Some(Self { script, scope, location })
             }
             (Some(_), Some(file)) => {

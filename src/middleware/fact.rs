@@ -131,6 +131,14 @@ pub enum FactAction {
 }
 
 impl Fact {
+    /// The bound of the set that it collects values in. Returns `None` for any other fact.
+    pub fn set_bound(&self) -> Option<SetBound> {
+        match &self.action {
+            FactAction::Collect { bound, .. } => Some(*bound),
+            _ => None,
+        }
+    }
+
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let is_consistent = check_combination(node, reader);
         let name = node.get("name")?.as_str()?.to_owned();

@@ -142,9 +142,10 @@ impl<'a> PolicyReader<'a> {
         let text = node.as_str()?;
         let example = "write for example `input.amount > 100`, or `#{ code: \"too_large\" }`";
         match PolicyScript::compile(text, &self.names) {
-            Ok(script) => {
+            Ok(mut script) => {
                 self.arguments.merge(&script.argument_names());
                 self.definitions.extend(script.definitions().iter().cloned());
+                script.locate_branches(|range| self.span_in(node, range));
                 let is_valid = self.check_reads(node, script.roots_read(), script.context_reads());
                 is_valid.then_some(script)
             }

@@ -4,9 +4,11 @@
 //! and the stored state is plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::ScriptCompileError;
+use super::code_branch::{self, CodeBranch};
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
 use super::definition_name::DefinitionName;
@@ -24,6 +26,7 @@ use super::replay_result::{ReplayResult, ScriptRunError};
 use super::script_call::{CallSnapshot, ScriptCall, ScriptConstants};
 use super::value::ScriptValue;
 use crate::call::{CallView, ContextReads, LetMemo, NamedResult, Root, SessionState, ToolCall};
+use crate::diagnostic::Span;
 use crate::json::{Digest, Value, json};
 use crate::path::ArgumentNames;
 
@@ -48,6 +51,7 @@ pub struct AroundScript {
     /// The named values that it reads.
     lets: Vec<Arc<NamedValue>>,
     digest: Digest,
+    branches: Vec<CodeBranch>,
 }
 
 impl AroundScript {
@@ -114,7 +118,18 @@ impl AroundScript {
             context_reads,
             lets,
             digest,
+            branches: compiled.branches,
         })
+    }
+
+    /// Its functions and the arms of `switch`.
+    pub fn branches(&self) -> &[CodeBranch] {
+        &self.branches
+    }
+
+    /// Sets where the branches are in the rules.
+    pub fn locate_branches(&mut self, mut span_of: impl FnMut(Range<usize>) -> Span) {
+        code_branch::locate(&mut self.branches, &mut span_of);
     }
 
     /// The definitions of the bundle that the script names.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rhai::{AST, Position};
 
 use super::ScriptCompileError;
+use super::code_branch::{BranchId, CodeBranch, CodeBranchKind};
 use super::dependencies::ProgramDependencies;
 use super::function_table::find_function;
 use super::names::Names;
@@ -46,6 +47,10 @@ pub(super) struct Compiler<'a> {
     pub(super) dependencies: ProgramDependencies,
     /// The cases of each `switch`.
     switches: SwitchSources,
+    /// The name of the function that is compiled. Empty outside of functions.
+    function: String,
+    /// The functions and the arms of `switch`.
+    branches: Vec<CodeBranch>,
 }
 
 /// A variable in scope; its slot is its index in the list.
@@ -64,6 +69,8 @@ pub(super) struct CompiledProgram {
     pub(super) dependencies: ProgramDependencies,
     /// The name and the number of parameters of each of its functions.
     pub(super) signatures: Vec<(String, usize)>,
+    /// Its functions and the arms of `switch`.
+    pub(super) branches: Vec<CodeBranch>,
 }
 
 /// Compiles the syntax tree of `text`, which may use the names of a bundle.
@@ -89,6 +96,8 @@ pub(super) fn compile(
         slot_count: 0,
         dependencies: ProgramDependencies::default(),
         switches: switch_source::read(text),
+        function: String::new(),
+        branches: Vec::new(),
     };
     let mut functions = Vec::new();
     for key in lowering.functions.clone() {
@@ -104,10 +113,11 @@ pub(super) fn compile(
             .with_help("write `fn name(parameter) { … }`".to_owned()));
     }
     let code = lowering.compile_block(ast.statements(), Position::START)?;
-    let main = FunctionBody { slot_count: lowering.slot_count, code };
-    let signatures = lowering.functions.into_iter().cloned().collect();
+    let main = FunctionBody { branch: None, slot_count: lowering.slot_count, code };
+    let signatures = std::mem::take(&mut lowering.functions).into_iter().cloned().collect();
     let program = Program { main, functions, is_pure: language != Language::Script };
-    Ok(CompiledProgram { program, dependencies: lowering.dependencies, signatures })
+    let Compiler { dependencies, branches, .. } = lowering;
+    Ok(CompiledProgram { program, dependencies, signatures, branches })
 }
 
 impl<'a> Compiler<'a> {
@@ -169,9 +179,23 @@ impl<'a> Compiler<'a> {
         for parameter in &routine.parameters {
             self.declare(parameter, position, false)?;
         }
+        let branch = self.function_branch(name, position);
+        name.clone_into(&mut self.function);
         let code = self.compile_block(&routine.body, position)?;
+        self.function.clear();
         self.scope.clear();
-        Ok(FunctionBody { slot_count: self.slot_count, code })
+        Ok(FunctionBody { branch: Some(branch), slot_count: self.slot_count, code })
+    }
+
+    /// Adds a function to the branches. `position` is that of its body.
+    fn function_branch(&mut self, name: &str, position: Position) -> BranchId {
+        let body = byte_offset(self.text, position).unwrap_or(self.text.len());
+        let before = self.text.get(..body).unwrap_or_default();
+        let start = before.rfind(&format!("fn {name}")).map_or(body, |start| start + "fn ".len());
+        let branch = CodeBranch::new(CodeBranchKind::Function, name, start..start + name.len());
+        let id = branch.id();
+        self.branches.push(branch);
+        id
     }
 
     /// Adds a variable to the scope.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::ScriptCompileError;
 use super::call_host::CallHost;
+use super::code_branch::CodeBranch;
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
 use super::data_set::DataSet;
@@ -55,6 +56,7 @@ pub struct Expression {
     program: Program,
     dependencies: ProgramDependencies,
     limits: &'static ScriptLimits,
+    pub(super) branches: Vec<CodeBranch>,
 }
 
 impl Expression {
@@ -84,6 +86,7 @@ impl Expression {
             program: compiled.program,
             dependencies: compiled.dependencies,
             limits: &EXPRESSION_LIMITS,
+            branches: compiled.branches,
         })
     }
 
@@ -98,6 +101,7 @@ impl Expression {
             program: compiled.program,
             dependencies: compiled.dependencies,
             limits: &POLICY_SCRIPT_LIMITS,
+            branches: compiled.branches,
         })
     }
 

@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use super::assignment::{read_element, read_property};
+use super::code_branch;
 use super::control_flow::{ControlFlow, EffectError, EvalResult, World, into_control_flow};
 use super::fuel::{DepthGuard, EvalError, Fuel, ScriptLimits};
 use super::operators::{negate, not};
@@ -44,6 +45,9 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     fn run_body(&mut self, body: &'r FunctionBody, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
+        if let Some(branch) = body.branch {
+            code_branch::enter(branch);
+        }
         self.run_code(body.slot_count, &body.code, given)
     }
 

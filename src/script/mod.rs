@@ -42,6 +42,7 @@ mod statement_interpreter;
 mod operand_interpreter;
 mod loop_interpreter;
 mod closure_interpreter;
+mod code_branch;
 mod switch_interpreter;
 mod expression_value;
 mod call_host;
@@ -58,6 +59,7 @@ mod around_script;
 mod rhai_comparison;
 
 pub use around_script::{AroundScript, SCRIPT_LIMITS};
+pub use code_branch::{BranchId, CodeBranch, CodeBranchKind, record_branches, take_branches};
 pub use data_set::DataSet;
 pub use definition_name::DefinitionName;
 pub use effect::{Answer, ScriptEffect};

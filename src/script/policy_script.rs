@@ -1,8 +1,10 @@
 //! The script of a `deny`, `halt` or `approval`: call → [`ScriptFinding`].
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::ScriptCompileError;
+use super::code_branch::{self, CodeBranch};
 use super::definition_name::DefinitionName;
 use super::expression::Expression;
 use super::fuel::{EvalError, Fuel};
@@ -12,6 +14,7 @@ use super::program::SourcePosition;
 use super::type_checker::{TypeEnvironment, TypeReport};
 use super::value::{ObjectView, ScriptValue, ValueKind};
 use crate::call::{CallView, ContextReads, LetMemo, Root};
+use crate::diagnostic::Span;
 use crate::json::Value;
 use crate::path::ArgumentNames;
 
@@ -64,6 +67,16 @@ impl PolicyScript {
     /// The definitions of the bundle that the script names.
     pub fn definitions(&self) -> &BTreeSet<DefinitionName> {
         self.0.definitions()
+    }
+
+    /// The arms of `switch` in it.
+    pub fn branches(&self) -> &[CodeBranch] {
+        &self.0.branches
+    }
+
+    /// Sets where the branches are in the rules.
+    pub fn locate_branches(&mut self, mut span_of: impl FnMut(Range<usize>) -> Span) {
+        code_branch::locate(&mut self.0.branches, &mut span_of);
     }
 
     /// Checks the types of the operations, as [`Expression::check_types`] does.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use super::code_branch::{BranchId, CodeBranch};
 use super::data_set::{DataSet, MemberIndex};
 use super::definition_name::DefinitionName;
 use super::exact_number::ExactNumber;
@@ -160,6 +161,7 @@ pub(super) struct Switch {
 
 #[derive(Debug)]
 pub(super) struct SwitchArm {
+    pub(super) branch: BranchId,
     /// None for `_`.
     pub(super) cases: Vec<SwitchCase>,
     pub(super) guard: Option<CodeNode>,
@@ -191,6 +193,8 @@ pub(super) enum Iterable {
 /// The main program, or a function of the script. The parameters, or the script's `input`, are the first slots.
 #[derive(Debug)]
 pub(super) struct FunctionBody {
+    /// The branch that it is. `None` for a main program.
+    pub(super) branch: Option<BranchId>,
     pub(super) slot_count: usize,
     pub(super) code: CodeNode,
 }
@@ -354,6 +358,7 @@ pub struct SharedFunctions {
     pub(super) definitions: BTreeSet<DefinitionName>,
     /// Whether one of them may print.
     pub(super) prints: bool,
+    pub(super) branches: Vec<CodeBranch>,
 }
 
 impl SharedFunctions {
@@ -377,7 +382,8 @@ impl SharedFunctions {
 impl Default for Program {
     fn default() -> Self {
         let position = SourcePosition::default();
-        let main = FunctionBody { slot_count: 0, code: CodeNode { position, code: Code::Null } };
+        let main =
+            FunctionBody { branch: None, slot_count: 0, code: CodeNode { position, code: Code::Null } };
         Self { main, functions: Vec::new(), is_pure: true }
     }
 }

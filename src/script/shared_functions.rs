@@ -1,10 +1,14 @@
 //! Compiler for the functions of a bundle (`functions`): Rhai text → [`SharedFunctions`].
 
+use std::ops::Range;
+
 use super::ScriptCompileError;
+use super::code_branch::{self, CodeBranch};
 use super::compiler::compile;
 use super::names::Names;
 use super::parser::{Language, byte_offset, function_definitions, parse};
 use super::program::SharedFunctions;
+use crate::diagnostic::Span;
 
 /// The maximum length of all functions, in bytes.
 const MAX_FUNCTIONS_TEXT: usize = 64 << 10;
@@ -39,7 +43,18 @@ impl SharedFunctions {
             program: compiled.program,
             signatures: compiled.signatures,
             prints: compiled.dependencies.prints,
+            branches: compiled.branches,
             definitions: compiled.dependencies.definitions,
         })
+    }
+
+    /// The functions themselves and the arms of `switch` in them.
+    pub fn branches(&self) -> &[CodeBranch] {
+        &self.branches
+    }
+
+    /// Sets where the branches are in the rules.
+    pub fn locate_branches(&mut self, mut span_of: impl FnMut(Range<usize>) -> Span) {
+        code_branch::locate(&mut self.branches, &mut span_of);
     }
 }

@@ -1,5 +1,6 @@
 //! Interpreter for `switch` and for ranges.
 
+use super::code_branch;
 use super::control_flow::{ControlFlow, EvalResult, World, into_control_flow};
 use super::equality::{compare, equal};
 use super::exact_number::ExactNumber;
@@ -41,6 +42,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 is_chosen = is_chosen || self.is_case(&value, case)?;
             }
             if is_chosen && arm.guard.as_ref().map_or(Ok(true), |guard| self.evaluate_boolean(guard))? {
+                code_branch::enter(arm.branch);
                 return self.evaluate_node(&arm.body);
             }
         }

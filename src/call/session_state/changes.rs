@@ -58,7 +58,7 @@ impl SessionState {
                 }
                 SessionChange::FactForgotten { name, keys } => self.forget_fact(name, keys),
                 SessionChange::FactCollected { name, values, bound } => {
-                    self.collect_fact(name, values, *bound)
+                    self.collect_fact(name, values, *bound);
                 }
                 SessionChange::MasksAdded(masks) => self.add_masks(masks),
                 SessionChange::CallCounted(tool) => self.count_call(tool),

@@ -47,15 +47,16 @@ impl SessionState {
         self.unstored_facts.remove(path);
     }
 
-    /// Adds values to the set of this name, each once. A set that has no room for them is unknown, or loses its oldest values.
+    /// Adds values to the set of this name, each once. A set that has no room for them is unknown, or loses its oldest values. Returns
+    /// whether there was too little room.
     #[doc(hidden)]
-    pub fn collect_fact(&mut self, name: &str, values: &[Value], bound: SetBound) {
+    pub fn collect_fact(&mut self, name: &str, values: &[Value], bound: SetBound) -> bool {
         self.log_change(|| SessionChange::FactCollected {
             name: name.to_owned(),
             values: values.to_vec(),
             bound,
         });
-        let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
+        let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return false };
         if facts.get(name).is_some_and(|fact| !fact.is_array()) {
             self.unstored_facts.set(path_of(name, &[]));
         }
@@ -64,6 +65,7 @@ impl SessionState {
         if growth.is_full {
             self.mark_unknown(&format!("facts.{name}"));
         }
+        growth.is_at_bound
     }
 
     /// The set of this name, if adding to it requires to read all its values first.

@@ -39,6 +39,8 @@ pub(super) struct SetGrowth {
     pub(super) values: Vec<json::Digest>,
     /// The set lacks values that it should have: the fact is unknown.
     pub(super) is_full: bool,
+    /// There was no room for a value, or the oldest ones have been dropped for it.
+    pub(super) is_at_bound: bool,
 }
 
 /// What is known of the sets of a session beside their values. It follows from the values, and is computed when it is missing.
@@ -142,6 +144,7 @@ impl SetIndex {
         let surplus = self.drop_oldest(bound.max);
         known.drain(..surplus.min(known.len()));
         growth.is_full |= surplus > 0 && bound.on_full == OnFull::Undecided;
+        growth.is_at_bound = growth.is_full || surplus > 0;
         growth
     }
 

@@ -216,7 +216,7 @@ impl OutcomeBuilder<'_> {
         }
         let view = self.view(input, session);
         let (found, masks) = attempted_facts::read(&self.subject, fact, view);
-        found.into_iter().for_each(|entry| fact.store(entry, session));
+        attempted_facts::store_entries(&self.subject, by, fact, found, session);
         session.add_masks(&masks);
     }
 

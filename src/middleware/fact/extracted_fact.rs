@@ -75,22 +75,24 @@ impl Fact {
         }
     }
 
-    /// Stores what was read in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
-    pub fn store(&self, found: ExtractedFact, session: &mut SessionState) {
+    /// Stores what was read in the session. A value that can't be read makes the fact unknown: tests of it are undecided. Returns whether it
+    /// is a set without room for all values.
+    pub fn store(&self, found: ExtractedFact, session: &mut SessionState) -> bool {
         match found {
             ExtractedFact::Absent => {}
             ExtractedFact::Value(keys, value) => session.set_fact_entry(&self.name, &keys, value),
             ExtractedFact::Collected(values) => {
-                let FactAction::Collect { bound, .. } = self.action else { return };
+                let FactAction::Collect { bound, .. } = self.action else { return false };
                 let unread = session.unread_set(&self.name).map_or(0, approximate_size);
                 match work_limit::spend_for(unread, BYTES_PER_UNIT) {
-                    Ok(()) => session.collect_fact(&self.name, &values, bound),
+                    Ok(()) => return session.collect_fact(&self.name, &values, bound),
                     Err(WorkLimitError) => self.mark_unknown(session),
                 }
             }
             ExtractedFact::Forgotten(keys) => session.forget_fact(&self.name, &keys),
             ExtractedFact::Unknown => self.mark_unknown(session),
         }
+        false
     }
 
     /// Marks the fact as unknown.

@@ -48,7 +48,17 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
         names.set_invalid_functions();
     } else if !texts.is_empty() {
         match SharedFunctions::compile(&joined, names) {
-            Ok(functions) => add_functions(functions, &joined, names),
+            Ok(mut functions) => {
+                functions.locate_branches(|range| {
+                    let text = texts.iter().rev().find(|text| text.start <= range.start);
+                    let span = text.map(|text| {
+                        let range = range.start - text.start..range.end - text.start;
+                        policy_reader.span_in(&text.node, range)
+                    });
+                    span.unwrap_or(first.span)
+                });
+                add_functions(functions, &joined, names);
+            }
             Err(mut error) => {
                 let offset = error.offset.unwrap_or(0);
                 let text = texts.iter().rev().find(|text| text.start <= offset);

@@ -3,6 +3,7 @@
 use rhai::{Expr, FnCallExpr, Position, SwitchCasesCollection};
 
 use super::{CompileResult, Compiler};
+use crate::script::code_branch::{BranchId, CodeBranch, CodeBranchKind};
 use crate::script::parser::byte_offset;
 use crate::script::program::{Code, CodeNode, Range, Switch, SwitchArm, SwitchCase};
 use crate::script::switch_source::{ArmSource, CaseSource, position_key};
@@ -29,11 +30,27 @@ impl Compiler<'_> {
                 Expr::BoolConstant(true, _) => None,
                 guard => Some(self.compile_expression(guard)?),
             };
-            arms.push(SwitchArm { cases: compiled, guard, body: self.compile_expression(&arm.rhs)? });
+            let branch = self.arm_branch(arm.rhs.start_position());
+            arms.push(SwitchArm { branch, cases: compiled, guard, body: self.compile_expression(&arm.rhs)? });
         }
         // A text is compiled once for each place where it is used: a closure, for instance.
         self.switches.insert(position_key(position), sources);
         Ok(Code::Switch(Box::new(Switch { value, arms })))
+    }
+
+    /// Adds an arm to the branches. `position` is that of its body, before which its cases stand.
+    fn arm_branch(&mut self, position: Position) -> BranchId {
+        let body = byte_offset(self.text, position).unwrap_or(self.text.len());
+        let before = self.text.get(..body).unwrap_or_default();
+        let arrow = before.rfind("=>").unwrap_or(body);
+        let cases = before.get(..arrow).unwrap_or_default();
+        let start = cases.rfind(['{', '}', ',', '\n']).map_or(0, |end| end + 1);
+        let cases = cases.get(start..).unwrap_or_default();
+        let start = start + cases.len() - cases.trim_start().len();
+        let branch = CodeBranch::new(CodeBranchKind::Arm, &self.function, start..start + cases.trim().len());
+        let id = branch.id();
+        self.branches.push(branch);
+        id
     }
 
     fn compile_case(&self, case: &CaseSource) -> CompileResult<SwitchCase> {

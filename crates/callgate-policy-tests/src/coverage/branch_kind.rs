@@ -34,8 +34,10 @@ pub enum BranchKind {
     Answered,
     /// The cache answers.
     Kept,
-    /// The script runs.
+    /// The script, the function or the arm of `switch` runs.
     Ran,
+    /// The set has no room for a value.
+    Full,
     /// The call is retried.
     Repeated,
     /// The call times out.
@@ -71,6 +73,7 @@ impl BranchKind {
             Self::Answered => "never answered",
             Self::Kept => "never answered from the cache",
             Self::Ran => "never ran",
+            Self::Full => "never full",
             Self::Repeated => "never retried",
             Self::GivenUp => "never timed out",
             Self::Recovered => "never recovered an error",

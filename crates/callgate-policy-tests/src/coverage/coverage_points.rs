@@ -16,8 +16,11 @@ use callgate::matcher::{ExaminedCondition, ExaminedForm, ExaminedMatcher, Examin
 use callgate::middleware::{KINDS, PolicyKind, Redact};
 use callgate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
 use callgate::redaction::{Detector, RedactionStyle, Redactor};
-use callgate::script::NamedValue;
+use callgate::script::{BranchId, CodeBranch, CodeBranchKind, NamedValue, PolicyScript};
 use callgate::source::{LoadedFile, YamlNode};
+
+/// The greatest bound of a set that a case should reach.
+const MAX_TESTED_SET: usize = 100;
 
 /// One coverage point of a rules file.
 #[derive(Debug)]
@@ -77,6 +80,8 @@ pub(super) struct CoveragePoints {
     pub(super) lets: Vec<(Arc<NamedValue>, usize)>,
     /// The patterns of groups, by text.
     pub(super) group_patterns: HashMap<String, Vec<usize>>,
+    /// The functions and the arms of `switch`.
+    pub(super) code: HashMap<BranchId, usize>,
     /// The points of definitions.
     pub(super) definitions: Range<usize>,
     /// The policies, ordered by file and position.
@@ -119,7 +124,22 @@ impl CoveragePoints {
             let point = self.add("group", span, vec![BranchKind::True]);
             self.group_patterns.entry(text).or_default().push(point);
         }
+        self.add_code(&counted.functions);
         self.definitions = start..self.all.len();
+    }
+
+    /// Adds functions and arms of `switch`. One that is compiled several times has one point.
+    fn add_code(&mut self, branches: &[CodeBranch]) {
+        let mut known: HashMap<Span, usize> = HashMap::new();
+        for branch in branches {
+            let Some(span) = branch.span else { continue };
+            let what = match branch.kind {
+                CodeBranchKind::Function => "function",
+                CodeBranchKind::Arm => "arm",
+            };
+            let point = *known.entry(span).or_insert_with(|| self.add(what, span, vec![BranchKind::Ran]));
+            self.code.insert(branch.id(), point);
+        }
     }
 
     fn add_policy(&mut self, policy: &Policy, node: Option<&YamlNode>) -> PolicyPoints {
@@ -175,6 +195,18 @@ impl CoveragePoints {
         let required = match policy.kind {
             PolicyKind::Require(_) => list("value", "values", &[BranchKind::Missing, BranchKind::Present]),
             _ => 0,
+        };
+        let script = policy.kind.script().map(PolicyScript::branches);
+        match &policy.kind {
+            PolicyKind::Around(around) => self.add_code(around.script.branches()),
+            _ => self.add_code(script.unwrap_or_default()),
+        }
+        let mut list = |what, key: &str, sides: &[BranchKind]| {
+            let start = self.all.len();
+            for item in items(under(key)) {
+                self.add(what, item.span, sides.to_vec());
+            }
+            start
         };
         let finders = match &policy.kind {
             PolicyKind::Redact(redact) => {
@@ -276,6 +308,9 @@ fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
         PolicyKind::Around(_) => BranchKind::Ran,
         PolicyKind::Retry(_) => BranchKind::Repeated,
         PolicyKind::Timeout(_) => BranchKind::GivenUp,
+        PolicyKind::Fact(ref fact) if fact.set_bound().is_some_and(|bound| bound.max <= MAX_TESTED_SET) => {
+            BranchKind::Full
+        }
         // Their effects are covered by their matching, or by their parts.
         PolicyKind::Transform(_)
         | PolicyKind::Redact(_)

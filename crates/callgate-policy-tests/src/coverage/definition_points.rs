@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::reached_definitions::reached_definitions;
+use crate::reached_definitions::{reached_definitions, reached_names};
 use callgate::diagnostic::Span;
 use callgate::policy::CompiledPolicies;
-use callgate::script::{DefinitionName, NamedValue, functions};
+use callgate::script::{CodeBranch, DefinitionName, NamedValue, functions};
 use callgate::source::LoadedFile;
 
 /// The definitions that have branches.
@@ -15,11 +15,18 @@ pub(super) struct CountedDefinitions {
     pub(super) lets: Vec<(Arc<NamedValue>, Span)>,
     /// The patterns of the groups that policies name, with their locations.
     pub(super) patterns: Vec<(String, Span)>,
+    /// The functions that policies call, and the arms of `switch` in them.
+    pub(super) functions: Vec<CodeBranch>,
 }
 
 impl CountedDefinitions {
     pub(super) fn new(policies: &CompiledPolicies, files: &[LoadedFile]) -> Self {
         let mut counted = Self::default();
+        let names = reached_names(policies, files);
+        let is_called =
+            |branch: &&CodeBranch| names.contains(&DefinitionName::Function(branch.function.clone()));
+        counted.functions =
+            policies.names().functions().branches().iter().filter(is_called).cloned().collect();
         for (name, entry) in reached_definitions(policies, files) {
             match name {
                 DefinitionName::Let(name) => {

@@ -14,6 +14,7 @@ use callgate::matcher::{ExaminedPattern, Truth};
 use callgate::middleware::{PolicyKind, Redact, TransformStep, apply_steps};
 use callgate::policy::Policy;
 use callgate::rules_schema::Polarity;
+use callgate::script;
 
 /// How often each branch was taken, and how often each coverage point was undecided.
 #[derive(Debug)]
@@ -32,6 +33,11 @@ impl EventListener for Coverage {
     fn on_event(&self, event: &Event<'_>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count = BranchCounter { points: &self.points, counts: &mut counts };
+        match event {
+            // Cases run on the thread on which their events happen.
+            Event::DecisionStarted(_) => script::record_branches(),
+            _ => count.count_code(),
+        }
         // The remaining events concern policies outside the bundle, or no branch.
         let _ = match event {
             Event::PolicyEvaluated(evaluation) if evaluation.layer == 0 && evaluation.phase.is_some() => {
@@ -39,11 +45,14 @@ impl EventListener for Coverage {
             }
             Event::PolicyEvaluated(evaluation) if evaluation.layer == 0 => count.count_budget(evaluation),
             Event::Decided(decision) => count.count_decision(decision),
+            Event::SetFull(full) if full.layer == 0 => count.count_kind(&full.policy.id, BranchKind::Full),
             Event::LimitChecked(limit) if limit.layer == 0 => count.count_limit(limit),
             Event::ErrorMatched(matched) if matched.layer == 0 => count.count_error(matched),
             Event::Ended(outcome) if !outcome.replayed => count.count_outcome(outcome),
             _ => None,
         };
+        // What counting evaluated again does not count.
+        script::take_branches();
     }
 }
 
@@ -89,6 +98,16 @@ impl<'c> BranchCounter<'c> {
                 Some(_) => self.count_undecided(*point),
                 None => None,
             };
+        }
+    }
+
+    /// Counts the functions and the arms of `switch` that have run since the last event.
+    fn count_code(&mut self) {
+        for (branch, times) in script::take_branches() {
+            let Some(point) = self.points.code.get(&branch) else { continue };
+            if let Some([count, _]) = self.counts.branches.get_mut(*point) {
+                *count = count.saturating_add(times);
+            }
         }
     }
 

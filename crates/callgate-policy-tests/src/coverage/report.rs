@@ -68,7 +68,7 @@ pub struct CoveredPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoveredPoint {
     /// The kind of point: `policy`, `kind`, `tool`, `server`, `all`, `any`, `not`, `test`, `expr`, `step`, `detector`, `pattern`,
-    /// `error`, `value`, `let`, `group` or `unmatched`.
+    /// `error`, `value`, `let`, `group`, `function`, `arm` or `unmatched`.
     pub what: &'static str,
     /// The text of the rules file, in one line, truncated if very long.
     pub text: String,
