@@ -39,6 +39,8 @@ mod confidentiality;
 #[cfg(test)]
 mod corrupted_stores;
 #[cfg(test)]
+mod constructs;
+#[cfg(test)]
 mod coverage;
 #[cfg(test)]
 mod definitions;
