@@ -100,6 +100,7 @@ mod tests {
             ("input.a == 2 && !(input.s in [\"y\"])", vec![("input.a", json!(2)), ("input.s", json!("x"))]),
             ("starts_with(input.s, \"x\")", vec![("input.s", json!("x"))]),
             ("input.b.some(|x| x > 1)", vec![("input.b", json!([1, 2]))]),
+            ("(input.a + 1) * 2 - (3 - input.a) == 5", vec![("(input.a + 1) * 2 - (3 - input.a)", json!(5))]),
             ("input.a", vec![]),
             ("input.missing == 1", vec![]),
         ] {

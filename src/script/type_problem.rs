@@ -232,9 +232,16 @@ pub(super) fn code_of(node: &CodeNode, text: &str) -> Option<String> {
         }
         Code::Binary(symbol, _, operands) => {
             let [left, right] = &**operands;
-            format!("{} {symbol} {}", code_of(left, text)?, code_of(right, text)?)
+            let (before, after) = (binding(symbol), binding(symbol) + 1);
+            format!("{} {symbol} {}", operand_code(left, before, text)?, operand_code(right, after, text)?)
         }
         Code::Function(name, _, arguments) => {
+            let arguments: Option<Vec<String>> =
+                arguments.iter().map(|argument| code_of(argument, text)).collect();
+            format!("{name}({})", arguments?.join(", "))
+        }
+        Code::CallShared(functions, index, arguments) => {
+            let (name, _) = functions.signatures.get(*index)?;
             let arguments: Option<Vec<String>> =
                 arguments.iter().map(|argument| code_of(argument, text)).collect();
             format!("{name}({})", arguments?.join(", "))
@@ -242,6 +249,25 @@ pub(super) fn code_of(node: &CodeNode, text: &str) -> Option<String> {
         _ => return None,
     };
     Some(code).filter(|code| code.chars().count() <= MAX_SHOWN)
+}
+
+/// The code of an operand, in parentheses if its operator binds less than `least`.
+fn operand_code(operand: &CodeNode, least: u8, text: &str) -> Option<String> {
+    let code = code_of(operand, text)?;
+    Some(match &operand.code {
+        Code::Binary(symbol, ..) if binding(symbol) < least => format!("({code})"),
+        _ => code,
+    })
+}
+
+/// How much an operator binds its operands.
+fn binding(symbol: &str) -> u8 {
+    match symbol {
+        "**" => 4,
+        "*" | "/" | "%" => 3,
+        "+" | "-" => 2,
+        _ => 1,
+    }
 }
 
 /// The name at a position of a text.

@@ -4,7 +4,7 @@ use super::mutant::item_removal;
 use super::mutant_collector::MutantCollector;
 use super::{
     ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
-    expression_mutations, pattern_mutations,
+    expression_mutations, kind_mutations, pattern_mutations,
 };
 use callgate::diagnostic::{Edit, Span};
 use callgate::source::{MappingEntry, YamlNode, YamlValue};
@@ -177,6 +177,13 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantColl
             );
         }
         "each" => mutate_quantifier(value, &path, collector),
+        "within" | "older_than" => {
+            let text = value.as_str().unwrap_or_default();
+            let case = format!(
+                "a case in which `{path}` is a little less, and one in which it is a little more than {text} ago"
+            );
+            kind_mutations::scale_duration(value, &case, collector);
+        }
         "absent" => {
             let other = if value.as_str() == Some("match") { "no_match" } else { "match" };
             collector.replace(ABSENCE, value.span, other, format!("a case in which `{path}` is absent"));

@@ -74,7 +74,15 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
     ),
     ("transform", &[("input", RemoveItem), ("output", RemoveItem)]),
     ("label", &[("add", RemoveItem)]),
-    ("fact", &[("key", RemoveKey), ("when", ReplaceKeyword(&["success", "attempted"]))]),
+    (
+        "fact",
+        &[
+            ("key", RemoveKey),
+            ("when", ReplaceKeyword(&["success", "attempted"])),
+            ("max", Step),
+            ("on_full", ReplaceKeyword(&["undecided", "drop_oldest"])),
+        ],
+    ),
     ("around", &[("script", ReplaceOperators)]),
 ];
 
@@ -117,11 +125,18 @@ fn mutate_number(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
 
 fn mutate_duration(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     let Some(text) = node.as_str() else { return };
-    let Some(time) = durations::parse(text) else { return };
-    for (other, passes) in [(time / 2, "almost"), (time.saturating_mul(2), "a little more than")] {
+    let case = format!(
+        "a case in which a little less or more than {text} passes, by a `wait` or the `takes` of a tool"
+    );
+    scale_duration(node, &case, collector);
+}
+
+/// Halves and doubles a duration.
+pub(super) fn scale_duration(node: &YamlNode, case: &str, collector: &mut MutantCollector<'_>) {
+    let Some(time) = node.as_str().and_then(durations::parse) else { return };
+    for other in [time / 2, time.saturating_mul(2)] {
         let other = durations::format(other).replace(' ', "");
-        let case = format!("a case in which {passes} {text} passes, by a `wait` or the `takes` of a tool");
-        collector.replace(DURATION, node.span, other, case);
+        collector.replace(DURATION, node.span, other, case.to_owned());
     }
 }
 
