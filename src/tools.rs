@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn declared_tools_complete_those_of_a_server() {
-        let parse = |text: crate::json::Value| parse_list(&text.to_string()).unwrap();
+        let parse = |text: Value| parse_list(&text.to_string()).unwrap();
         let (own, declared) = (json!({ "type": "object" }), json!({ "type": "object", "title": "declared" }));
         let mut tools = parse(json!([{ "name": "get", "inputSchema": own }, { "name": "put" }]));
         let of_rules = parse(json!([

@@ -127,7 +127,7 @@ fn innermost(
         std::iter::once(0).chain(rules.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let offset = |(line, column): &(usize, usize)| {
         let start = starts.get(line - 1).copied().unwrap_or_default();
-        start + rules[start..].chars().take(column - 1).map(char::len_utf8).sum::<usize>()
+        start + rules.get(start..).unwrap().chars().take(column - 1).map(char::len_utf8).sum::<usize>()
     };
     let around = |at: usize| used.iter().filter(move |(_, (start, end))| (*start..*end).contains(&at));
     positions.iter().filter_map(|position| Some(around(offset(position)).next_back()?.0.clone())).collect()

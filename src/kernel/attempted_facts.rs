@@ -72,7 +72,10 @@ pub(super) fn store_entries(
     found: Vec<ExtractedFact>,
     session: &mut SessionState,
 ) {
-    let lacks_room = found.into_iter().fold(false, |lacks, entry| fact.store(entry, session) || lacks);
+    let mut lacks_room = false;
+    for entry in found {
+        lacks_room |= fact.store(entry, session);
+    }
     if lacks_room {
         let full = SetFull { policy: by.policy, layer: by.reference.layer };
         notify(subject.listener, &Event::SetFull(full));

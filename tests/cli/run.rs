@@ -438,7 +438,7 @@ fn recorded_calls_count_with_the_costs_of_their_results() {
     for (usd, next) in [("0.5", "next executed"), ("1.5", "next denied"), ("\"?\"", "next denied")] {
         let mut arguments = vec!["run", "--as-recorded"];
         arguments.extend(&JSON[1..]);
-        let result = dir.run_with_input(&arguments, &calls(usd));
+        let result = dir.run_with_input(&arguments, calls(usd));
         assert_eq!(result.summaries(), ["stopped denied", next], "{usd}: {}", result.stderr);
     }
 }

@@ -219,7 +219,9 @@ mod tests {
             1 => state.set_fact_entry("order", &entry, json!(by)),
             2 => state.forget_fact("order", &entry),
             3 => state.forget_fact("order", &[]),
-            4 => state.collect_fact("seen", &[json!(by), json!("both")], BOUND),
+            4 => {
+                state.collect_fact("seen", &[json!(by), json!("both")], BOUND);
+            }
             _ => state.forget_fact("seen", &[]),
         }
     }

@@ -4,7 +4,7 @@ use super::mutant::item_removal;
 use super::mutant_collector::MutantCollector;
 use super::{
     ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
-    expression_mutations, kind_mutations, pattern_mutations,
+    duration_mutations, expression_mutations, pattern_mutations,
 };
 use callgate::diagnostic::{Edit, Span};
 use callgate::source::{MappingEntry, YamlNode, YamlValue};
@@ -182,7 +182,7 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantColl
             let case = format!(
                 "a case in which `{path}` is a little less, and one in which it is a little more than {text} ago"
             );
-            kind_mutations::scale_duration(value, &case, collector);
+            duration_mutations::scale_duration(value, &case, collector);
         }
         "absent" => {
             let other = if value.as_str() == Some("match") { "no_match" } else { "match" };

@@ -6,9 +6,8 @@
 use super::condition_mutations::adjacent_numbers;
 use super::mutant::{entry_removal, item_removal};
 use super::mutant_collector::MutantCollector;
-use super::{CHOICE, DURATION, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, LIMIT, expression_mutations};
+use super::{CHOICE, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, LIMIT, duration_mutations, expression_mutations};
 use callgate::diagnostic::Span;
-use callgate::durations;
 use callgate::source::{MappingEntry, YamlNode};
 
 /// A mutation of a key or its value.
@@ -128,16 +127,7 @@ fn mutate_duration(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     let case = format!(
         "a case in which a little less or more than {text} passes, by a `wait` or the `takes` of a tool"
     );
-    scale_duration(node, &case, collector);
-}
-
-/// Halves and doubles a duration.
-pub(super) fn scale_duration(node: &YamlNode, case: &str, collector: &mut MutantCollector<'_>) {
-    let Some(time) = node.as_str().and_then(durations::parse) else { return };
-    for other in [time / 2, time.saturating_mul(2)] {
-        let other = durations::format(other).replace(' ', "");
-        collector.replace(DURATION, node.span, other, case.to_owned());
-    }
+    duration_mutations::scale_duration(node, &case, collector);
 }
 
 fn remove_items(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {

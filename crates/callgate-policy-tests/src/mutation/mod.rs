@@ -8,6 +8,7 @@ mod accepted_mutants;
 mod kind_mutations;
 mod mutant;
 mod condition_mutations;
+mod duration_mutations;
 mod expression_mutations;
 mod mutant_collector;
 mod mutant_generator;
