@@ -127,8 +127,8 @@ fn amounts(_: &[ValueType]) -> ValueType {
     let members = [("value".to_owned(), ValueType::new(Number)), ("currency".to_owned(), ValueType::ANY)];
     ValueType::array(ValueType::object(ObjectType {
         members: members.into(),
-        others: ValueType::ANY,
         is_listed: true,
+        ..ObjectType::default()
     }))
 }
 

@@ -132,7 +132,7 @@ impl<'p> TypeChecker<'p> {
             }
             Code::Object(members) => {
                 let members = members.iter().map(|(key, value)| (key.clone(), self.node(value))).collect();
-                ValueType::object(ObjectType { members, others: ValueType::ANY, is_listed: true })
+                ValueType::object(ObjectType { members, is_listed: true, ..ObjectType::default() })
             }
             Code::And(operands) => self.logic(operands, "&&", false),
             Code::Or(operands) => self.logic(operands, "||", true),

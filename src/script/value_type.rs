@@ -103,6 +103,8 @@ pub struct ObjectType {
     pub others: ValueType,
     /// Whether a schema or a constant lists the members, so that another one is probably a mistake.
     pub is_listed: bool,
+    /// Whether there are no other members.
+    pub is_closed: bool,
 }
 
 impl ValueType {
@@ -142,9 +144,12 @@ impl ValueType {
             }
             Value::Object(members) => {
                 let members = members.iter().map(|(key, member)| (key.as_str().to_owned(), Self::of(member)));
-                let members: BTreeMap<_, _> = members.collect();
-                let others = Self::one_of(members.values().cloned());
-                Self::object(ObjectType { members, others, is_listed: true })
+                Self::object(ObjectType {
+                    members: members.collect(),
+                    others: Self::ANY,
+                    is_listed: true,
+                    is_closed: true,
+                })
             }
             scalar => Self::of_scalar(scalar, false).unwrap_or(Self::ANY),
         }
@@ -264,7 +269,10 @@ impl ValueType {
     pub(super) fn any_member(&self) -> Self {
         let Some(known) = &self.0 else { return Self::ANY };
         let members = known.members.members.values().cloned();
-        Self::one_of(members.chain([known.members.others.clone()]))
+        match known.members.is_closed {
+            true => Self::one_of(members),
+            false => Self::one_of(members.chain([known.members.others.clone()])),
+        }
     }
 
     /// The type of the elements of an array.
@@ -331,8 +339,12 @@ impl ObjectType {
                 members.insert(key.clone(), member.or(&self.others));
             }
         }
-        let is_listed = self.is_listed && other.is_listed;
-        Self { members, others: self.others.or(&other.others), is_listed }
+        Self {
+            members,
+            others: self.others.or(&other.others),
+            is_listed: self.is_listed && other.is_listed,
+            is_closed: self.is_closed && other.is_closed,
+        }
     }
 }
 

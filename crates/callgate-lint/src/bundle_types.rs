@@ -160,8 +160,8 @@ impl<'c, 'a> BundleTypes<'c, 'a> {
                 let any = transformed.iter().map(|name| ((*name).to_owned(), ValueType::ANY));
                 ValueType::object(ObjectType {
                     members: members.chain(any).collect(),
-                    others: ValueType::ANY,
                     is_listed: declared.listed_members().is_some(),
+                    ..ObjectType::default()
                 })
             }
             None => ValueType::object(ObjectType::default()),

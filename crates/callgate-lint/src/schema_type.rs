@@ -105,7 +105,7 @@ impl SchemaReader<'_> {
         let is_listed = properties.is_some_and(|properties| !properties.is_empty())
             && matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false)))
             && MORE_MEMBERS.iter().all(|key| schema.get(key).is_none());
-        ObjectType { members, others, is_listed }
+        ObjectType { members, others, is_listed, is_closed: false }
     }
 }
 
