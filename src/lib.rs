@@ -180,8 +180,8 @@ pub use call::{
     Reason, RecordedResult, RunShadowEffect, SessionState, Task, TaskTurn, ToolCall, Verdict, reason_code,
 };
 pub use engine::{
-    Candidate, CandidateOptions, CandidateSummary, Engine, EngineBuilder, LoadError, load, load_layer,
-    load_text,
+    Candidate, CandidateOptions, CandidateSummary, Engine, EngineBuilder, LoadError, OnFullQueue, load,
+    load_layer, load_text,
 };
 pub use host::{
     BoxFuture, CacheHit, CallDecided, CallIdentity, CandidateDecided, CandidateDifference, Clock,

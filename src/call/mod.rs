@@ -15,6 +15,7 @@ mod call_document;
 mod round_position;
 mod sealed_task;
 mod task;
+mod trace_context;
 
 pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
@@ -34,6 +35,7 @@ pub use session_state::{MAX_SET_BYTES, OnFull, SessionState, SetBound, fact_key}
 pub use shadow_effects::RunShadowEffect;
 
 pub use task::{Task, TaskTurn};
+pub use trace_context::{CallTrace, TraceParent};
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,9 @@ pub struct ToolCall {
     /// The span that the call belongs to, as in the header `traceparent` (W3C Trace Context). For observers: policies do not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
+    /// What traces show of the call beside its parent. For observers: policies do not see it.
+    #[serde(default, skip_serializing_if = "CallTrace::is_empty")]
+    pub trace: CallTrace,
     /// The arguments that it had before something changed them.
     #[doc(hidden)]
     #[serde(skip)]
@@ -83,6 +88,7 @@ impl ToolCall {
             context: Value::Null,
             options: Value::Null,
             trace_parent: None,
+            trace: CallTrace::default(),
             former_arguments: FormerArguments::default(),
         }
     }
@@ -103,6 +109,7 @@ impl ToolCall {
             context: self.context.clone(),
             options: self.options.clone(),
             trace_parent: self.trace_parent.clone(),
+            trace: self.trace.clone(),
         }
     }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::StoreError;
 use crate::call::{
-    Amount, ApprovalDecision, ApprovalRequest, Effect, Outcome, PolicyTrace, Reason, RoundPosition,
-    RunShadowEffect, Task,
+    Amount, ApprovalDecision, ApprovalRequest, CallTrace, Effect, Outcome, PolicyTrace, Reason,
+    RoundPosition, RunShadowEffect, Task,
 };
 use crate::json::Value;
 
@@ -60,6 +60,8 @@ pub struct CallIdentity<'a> {
     pub round: Option<RoundPosition>,
     /// The span that the call belongs to, as the host supplied it: a `traceparent` (W3C Trace Context), which may be malformed.
     pub trace_parent: Option<&'a str>,
+    /// What traces show of the call beside its parent, as the host supplied it.
+    pub trace: &'a CallTrace,
 }
 
 /// What happened.

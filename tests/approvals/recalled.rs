@@ -144,8 +144,8 @@ fn approval_is_used_once_by_a_later_process_of_its_requester() {
     assert_eq!(kind_and_code(&ran), ("executed", "approved"));
     assert_eq!(ran.approved.unwrap().by, ["lea"]);
     // It is used up: the same call requires approval again.
-    let anew = world.call("ana", pay(1));
-    assert_eq!(anew.outcome.name(), "suspended");
+    let again = world.call("ana", pay(1));
+    assert_eq!(again.outcome.name(), "suspended");
     assert_eq!(world.tool.count(), 1);
     world.answer(true);
     assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("executed", "approved"));

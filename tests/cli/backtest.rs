@@ -463,7 +463,7 @@ fn a_sample_is_a_part_of_the_sessions() {
     assert_eq!((compared("0.25"), compared("1")), (quarter, 400));
 }
 
-/// Beyond the most open sessions, the one idle for longest begins anew, and the report says so.
+/// Beyond the most open sessions, the one idle for longest begins again, and the report says so.
 #[test]
 fn the_number_of_open_sessions_is_bounded() {
     let call = |session: usize| {

@@ -1,111 +1,25 @@
-//! Traces and logs over OTLP, as a collector receives them: spans, their parents, events and links, log records, and what happens without
-//! a collector.
+//! Traces, metrics and logs over OTLP, as a collector receives them: spans, their parents, events and links, log records, series, and what
+//! happens without a collector.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 
-use callgate::json::{Value, json};
+use callgate::json::json;
 use callgate::message::{Dialect, History, approval_response};
 use callgate::{Engine, Keys, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse, load_text};
 use callgate_log::{Content, EventFormat, LogEntry};
-use callgate_mcp::{Gateway, HttpSpec, ServerSpec, Transport};
-use callgate_telemetry::OtlpExporter;
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
+use callgate_telemetry::{Metrics, OtlpExporter};
+use jiff::Timestamp;
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use opentelemetry_proto::tonic::metrics::v1::{metric, number_data_point};
 use opentelemetry_proto::tonic::trace::v1::Span;
-use prost::Message;
 
+use super::collector::{Collector, attribute, hex, text};
 use crate::fixtures;
-use crate::gateway_http::harness::{RunningGateway, Upstream, stateless_request};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
-
-/// A collector: decodes what it receives.
-#[derive(Clone, Default)]
-struct Collector {
-    spans: Arc<Mutex<Vec<Span>>>,
-    records: Arc<Mutex<Vec<LogRecord>>>,
-}
-
-impl Collector {
-    /// Starts it; returns its URL.
-    fn start(&self) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let collector = self.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let collector = collector.clone();
-                std::thread::spawn(move || collector.serve(stream.unwrap()));
-            }
-        });
-        url
-    }
-
-    fn serve(&self, mut stream: TcpStream) {
-        while let Some((path, body)) = read_request(&mut stream) {
-            match path.as_str() {
-                "/v1/traces" => {
-                    let request = ExportTraceServiceRequest::decode(body.as_slice()).unwrap();
-                    let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
-                    self.spans.lock().unwrap().extend(scopes.flat_map(|scope| scope.spans));
-                }
-                "/v1/logs" => {
-                    let request = ExportLogsServiceRequest::decode(body.as_slice()).unwrap();
-                    let scopes = request.resource_logs.into_iter().flat_map(|resource| resource.scope_logs);
-                    self.records.lock().unwrap().extend(scopes.flat_map(|scope| scope.log_records));
-                }
-                other => panic!("a request for {other}"),
-            }
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-        }
-    }
-
-    fn spans(&self) -> Vec<Span> {
-        self.spans.lock().unwrap().clone()
-    }
-
-    fn records(&self) -> Vec<LogRecord> {
-        self.records.lock().unwrap().clone()
-    }
-}
-
-/// The path and the body of the next request. `None` at the end of the connection.
-fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") {
-        if stream.read(&mut byte).ok()? == 0 {
-            return None;
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-    let mut body = vec![0; length.parse().unwrap()];
-    stream.read_exact(&mut body).ok()?;
-    Some((head.split(' ').nth(1).unwrap().to_owned(), body))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn text(value: &Option<AnyValue>) -> Option<&str> {
-    match value.as_ref()?.value.as_ref()? {
-        any_value::Value::StringValue(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
-    attributes.iter().find(|attribute| attribute.key == key).and_then(|attribute| text(&attribute.value))
-}
 
 struct Echo;
 
@@ -217,49 +131,50 @@ fn a_resumed_call_links_to_the_span_that_requested_approval() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_continues_the_trace_of_meta_or_else_of_the_header() {
-    let upstream = Upstream::with_defaults().await;
+#[test]
+fn metrics_are_sent_with_the_names_and_labels_that_prometheus_reads() {
     let collector = Collector::default();
     let exporter = exporter(&collector.start(), Content::Digests);
-    let engine = Engine::builder(load_text("policies: []").unwrap()).observer(exporter.clone()).build();
-    let reach = Transport::Http(HttpSpec { url: upstream.url.clone(), headers: Vec::new() });
-    let spec = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
-    let served =
-        RunningGateway::from_gateway(Gateway::new(engine, [spec]), Arc::default(), |server| server).await;
-    let (of_header, of_meta) = ("1111111111111111", "2222222222222222");
-    let header = format!("00-{TRACE}-{of_header}-01");
-    let meta = json!(format!("00-{TRACE}-{of_meta}-00"));
-    let huge = "0".repeat(1 << 16);
-    let cases: Vec<(Vec<&str>, Value, Option<&str>)> = vec![
-        (vec![&header], Value::Null, Some(of_header)),
-        (vec![&header], meta.clone(), Some(of_meta)),
-        (vec![], meta, Some(of_meta)),
-        (vec![], Value::Null, None),
-        (vec!["00-zz"], Value::Null, None),
-        (vec![&header, &header], Value::Null, None),
-        (vec![], json!(huge), None),
-        (vec![], json!({ "nested": [1] }), None),
-        (vec![], json!("00-\u{0}\u{ffff}"), None),
-    ];
-    for (id, (headers, meta, _)) in (1..).zip(&cases) {
-        let mut params = json!({ "name": "echo", "arguments": {} });
-        params["_meta"] = json!({ "traceparent": meta });
-        let body = stateless_request(id, "tools/call", params).to_string();
-        let mut all =
-            vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
-        all.extend(headers.iter().map(|header| ("traceparent", *header)));
-        let response = served.post(&all, &body).await;
-        assert_eq!(response.status, 200, "{headers:?} {meta}: {response:?}");
+    let metrics = Metrics::new();
+    metrics.add_tools("", ["rm"]);
+    exporter.send_metrics({
+        let metrics = metrics.clone();
+        move || metrics.render(Timestamp::now())
+    });
+    let engine = Engine::builder(load_text(RULES).unwrap()).observer(metrics).build();
+    let mut session = engine.session();
+    runtime().block_on(async {
+        for id in ["c1", "c2"] {
+            session.execute(ToolCall::new(id, "rm", json!({ "path": "/secret" })), &Echo).await;
+        }
+    });
+    exporter.close();
+    let calls = collector.metric("callgate_calls");
+    let Some(metric::Data::Sum(sum)) = calls.data else { panic!("{calls:?}") };
+    let [point] = &sum.data_points[..] else { panic!("{sum:?}") };
+    assert_eq!(point.value, Some(number_data_point::Value::AsDouble(2.0)));
+    assert_eq!(attribute(&point.attributes, "outcome"), Some("denied"));
+    assert!(sum.is_monotonic && point.start_time_unix_nano < point.time_unix_nano);
+    let duration = collector.metric("callgate_decision_duration_seconds");
+    let Some(metric::Data::Histogram(histogram)) = duration.data else { panic!("{duration:?}") };
+    assert_eq!(histogram.data_points[0].count, 2);
+}
+
+#[test]
+fn a_trace_state_is_kept_with_a_valid_parent_only() {
+    let parent = format!("00-{TRACE}-{PARENT}-01");
+    for (parent, state, expected) in [
+        (Some(parent.clone()), "a=1,b@c=2", "a=1,b@c=2"),
+        (Some(parent.clone()), "no list of members", ""),
+        (Some("00-zz".to_owned()), "a=1", ""),
+        (None, "a=1", ""),
+    ] {
+        let mut call = ToolCall::new("c1", "read", json!({}));
+        call.trace_parent = parent;
+        call.trace.state = Some(state.to_owned());
+        let (spans, _) = export_call(call, Content::Digests);
+        assert_eq!(spans[0].trace_state, expected, "{state}");
     }
-    tokio::task::spawn_blocking(move || exporter.close()).await.unwrap();
-    let parents: Vec<Option<String>> = collector
-        .spans()
-        .iter()
-        .map(|span| (!span.parent_span_id.is_empty()).then(|| hex(&span.parent_span_id)))
-        .collect();
-    let expected: Vec<Option<String>> = cases.iter().map(|(.., parent)| parent.map(str::to_owned)).collect();
-    assert_eq!(parents, expected);
 }
 
 #[test]
@@ -292,6 +207,9 @@ fn a_collector_that_never_answers_delays_no_call() {
         }
     });
     assert!(exporter.lost() > 0);
+    // Nothing is sent, and closing it ends nevertheless.
+    exporter.close();
+    assert_eq!(exporter.lost(), 1 + 4 * 3_000);
 }
 
 #[test]
@@ -316,6 +234,7 @@ fn a_log_destination_is_a_collector() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(run(&format!("otlp:{url}")), (Some(0), String::new()));
+    assert!(collector.metric("callgate_calls").data.is_some());
     let names: Vec<String> = collector.spans().into_iter().map(|span| span.name).collect();
     assert_eq!(names, ["execute_tool rm"]);
     let (status, printed) = run("otlp:ftp://collector");

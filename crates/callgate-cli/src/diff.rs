@@ -11,7 +11,7 @@ use super::git_rules::GitRules;
 use super::json_inputs::read_tools;
 use super::output::{GREEN, Output, RED, print_build_errors, print_renamed_build_errors};
 use super::progress::Progress;
-use super::run::{CallLines, JsonLinesReader, warn_about_invalid_schemas};
+use super::run::{CallLine, CallLines, JsonLinesReader, warn_about_invalid_schemas};
 use callgate::Task;
 use callgate::json::Map;
 use callgate::policy::CompiledPolicies;
@@ -136,9 +136,9 @@ fn read_samples(path: &Path) -> Result<Vec<CallSample>, CommandError> {
     let mut call_lines = CallLines::new(&context);
     while let Some(line) = lines.next_line(|| Ok(()))? {
         let number = line.number;
-        let record = line.text.and_then(|text| call_lines.read(text, number));
-        let record = record.map_err(|problem| CommandError::new(format!("{file}:{number}: {problem}")))?;
-        let Some(record) = record else { continue };
+        let call = line.text.and_then(|text| call_lines.read(text, number));
+        let call = call.map_err(|problem| CommandError::new(format!("{file}:{number}: {problem}")))?;
+        let Some(CallLine { record, .. }) = call else { continue };
         let task = record.task().unwrap_or(Task::NONE);
         let origin = SampleOrigin::Recording { file: file.clone(), line: number };
         samples.push(CallSample { task, ..CallSample::new(record.call, origin) });

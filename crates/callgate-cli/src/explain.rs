@@ -12,10 +12,9 @@ use super::output::{Output, print_build_errors};
 use super::rules_args::EvaluationArgs;
 use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
-use super::run::{CallLines, warn_about_invalid_schemas};
+use super::run::{CallLine, CallLines, warn_about_invalid_schemas};
 use super::start_time::{StartedClock, parse_time};
 use super::state_store::new_runtime;
-use callgate::call::CallRecord;
 use callgate::diagnostic::{SourceMap, closest_match};
 use callgate::engine::Engine;
 use callgate::explain::{Explainer, Explanation, render};
@@ -80,10 +79,9 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     }
     let tools = arguments.evaluation.read_tools(&compiled)?;
     warn_about_invalid_schemas(&tools);
-    let records = read_calls(calls, &context)?;
-    let (records, index) = select_calls(records, arguments.call.as_deref(), calls)?;
+    let (calls, index) = select_calls(read_calls(calls, &context)?, arguments.call.as_deref(), calls)?;
     let compiled = Arc::new(compiled);
-    let explanation = explain_call(records, index, &built.sources, |explainer| {
+    let explanation = explain_call(calls, index, &built.sources, |explainer| {
         let engine = Engine::builder(compiled).tools(tools).listener(explainer);
         match arguments.now {
             Some(now) => engine.clock(StartedClock::new(now)).build(),
@@ -112,7 +110,7 @@ fn check_policy_exists<'k>(
 }
 
 /// Reads the calls of a file: one call as a JSON document, or one call a line.
-fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandError> {
+fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallLine>, CommandError> {
     let (name, bytes) = read_input(path)?;
     let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
     let document = whole.map(json::parse);
@@ -123,24 +121,24 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandErro
             )));
         }
         Some(Ok(_)) => {
-            let record = CallLines::new(context).read(whole.unwrap_or_default(), 1);
+            let call = CallLines::new(context).read(whole.unwrap_or_default(), 1);
             let no_call = || "it is an event of a log, and not the end of a call".to_owned();
-            return record
-                .and_then(|record| Ok(vec![record.ok_or_else(no_call)?]))
+            return call
+                .and_then(|call| Ok(vec![call.ok_or_else(no_call)?]))
                 .map_err(|problem| CommandError::new(format!("{name}: {problem}")));
         }
         Some(Err(_)) | None => {}
     }
     let mut lines = JsonLinesReader::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
-    let mut records = Vec::new();
+    let mut calls = Vec::new();
     let mut call_lines = CallLines::new(context);
     while let Some(line) = lines.next_line(|| Ok(()))? {
         let number = line.number;
         match line.text.and_then(|text| call_lines.read(text, number)) {
-            Ok(record) => records.extend(record),
+            Ok(call) => calls.extend(call),
             Err(problem) => {
                 // For a document over several lines, the position in the whole document is reported.
-                return Err(CommandError::new(match (&document, records.is_empty()) {
+                return Err(CommandError::new(match (&document, calls.is_empty()) {
                     (Some(Err(error)), true) if error.line > first_line_number(&bytes) => {
                         format!("{name}:{}:{}: invalid JSON: {}", error.line, error.column, error.kind)
                     }
@@ -149,10 +147,10 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandErro
             }
         }
     }
-    if records.is_empty() {
+    if calls.is_empty() {
         return Err(CommandError::new(format!("`{name}` contains no call")));
     }
-    Ok(records)
+    Ok(calls)
 }
 
 /// The number of the first line that is not blank.
@@ -175,43 +173,42 @@ fn read_input(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
 
 /// Returns the calls up to the one to explain and the rest of its round, and that call's index.
 fn select_calls(
-    mut records: Vec<CallRecord>,
+    mut calls: Vec<CallLine>,
     wanted: Option<&str>,
     path: &Path,
-) -> Result<(Vec<CallRecord>, usize), CommandError> {
-    let is_wanted = |record: &CallRecord| wanted.is_none_or(|wanted| record.call.id == wanted);
-    let Some(index) = records.iter().rposition(is_wanted) else {
+) -> Result<(Vec<CallLine>, usize), CommandError> {
+    let is_wanted = |line: &CallLine| wanted.is_none_or(|wanted| line.record.call.id == wanted);
+    let Some(index) = calls.iter().rposition(is_wanted) else {
         let wanted = wanted.unwrap_or_default();
-        let help = match closest_match(wanted, records.iter().map(|record| record.call.id.as_str())) {
+        let help = match closest_match(wanted, calls.iter().map(|line| line.record.call.id.as_str())) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "a call without an id is named after its line, as in `line_3`".to_owned(),
         };
         return Err(CommandError::new(format!("`{}` contains no call `{wanted}`; {help}", path.display())));
     };
     let mut end = index + 1;
-    if let Some(target) = records.get(index).filter(|target| target.round.is_some()) {
-        let session_calls =
-            records.iter().enumerate().skip(index + 1).filter(|(_, record)| record.session == target.session);
-        let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if round == other);
-        let round = session_calls.take_while(|(_, record)| same(record));
+    if let Some(target) = calls.get(index) {
+        let later = calls.iter().enumerate().skip(index + 1);
+        let of_session = later.filter(|(_, line)| line.record.session == target.record.session);
+        let round = of_session.take_while(|(_, line)| line.continues_round_of(target));
         end = round.last().map_or(end, |(last, _)| last + 1);
     }
-    records.truncate(end);
-    Ok((records, index))
+    calls.truncate(end);
+    Ok((calls, index))
 }
 
 /// Evaluates the calls, and returns the explanation of the one at this index.
 fn explain_call(
-    records: Vec<CallRecord>,
+    calls: Vec<CallLine>,
     index: usize,
     sources: &SourceMap,
     engine: impl FnOnce(Arc<Explainer>) -> Engine,
 ) -> Result<Explanation, CommandError> {
     let lost = || CommandError::new("internal error: Callgate failed to explain this call");
-    let target = records.get(index).ok_or_else(lost)?;
+    let target = &calls.get(index).ok_or_else(lost)?.record;
     let (id, session) = (target.call.id.clone(), target.session.clone());
-    let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
-    let number = records.iter().take(index).filter(alike).count();
+    let alike = |line: &&CallLine| line.record.call.id == id && line.record.session == session;
+    let number = calls.iter().take(index).filter(alike).count();
     let explainer = Arc::new(Explainer::new(sources).with_call_id(&id));
     let mut sessions =
         OpenSessions::new(engine(Arc::clone(&explainer)), new_runtime()?, SessionPersistence::Off);
@@ -225,9 +222,9 @@ fn explain_call(
             seen += 1;
         }
     };
-    for record in records {
+    for call in calls {
         // The size is not counted: the calls are in memory already.
-        sessions.add_call(record, 0, &mut |_| Ok(()))?;
+        sessions.add_call(call, 0, &mut |_| Ok(()))?;
         inspect(explainer.take_explanations());
     }
     sessions.finish(&mut |_| Ok(()))?;

@@ -7,6 +7,7 @@ mod audit;
 mod backtest;
 mod candidate_args;
 mod observability;
+mod open_logs;
 mod supervise;
 mod check;
 mod completions;

@@ -3,16 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use tokio::net::TcpListener;
 
 use super::exit::CommandError;
 use super::output::print_note;
 use super::proxy_http::parse_address;
-use callgate::engine::EngineBuilder;
 use callgate_http::{BearerSecret, HealthProbe, MetricsServer};
-use callgate_mcp::Gateway;
-use callgate_telemetry::{CONTENT_TYPE, Metrics};
+use callgate_telemetry::CONTENT_TYPE;
 
 /// Where metrics are served.
 #[derive(clap::Args)]
@@ -26,16 +23,15 @@ pub(super) struct MetricsArgs {
     metrics_token: Option<PathBuf>,
 }
 
-/// The metrics of a gateway that are to be served.
-pub(super) struct ServedMetrics {
+/// Where metrics are to be served.
+pub(super) struct MetricsEndpoint {
     address: SocketAddr,
     secret: Option<BearerSecret>,
-    metrics: Metrics,
 }
 
 impl MetricsArgs {
-    /// The metrics, if they are to be served.
-    pub(super) fn open(&self) -> Result<Option<ServedMetrics>, CommandError> {
+    /// Where metrics are to be served, if they are.
+    pub(super) fn open(&self) -> Result<Option<MetricsEndpoint>, CommandError> {
         let Some(text) = &self.metrics else { return Ok(None) };
         let address = match text.parse::<u16>() {
             Ok(port) => SocketAddr::from(([127, 0, 0, 1], port)),
@@ -46,40 +42,18 @@ impl MetricsArgs {
             let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string()))?;
             BearerSecret::new(&text).map_err(invalid)
         });
-        Ok(Some(ServedMetrics { address, secret: secret.transpose()?, metrics: Metrics::new() }))
+        Ok(Some(MetricsEndpoint { address, secret: secret.transpose()? }))
     }
 }
 
-impl ServedMetrics {
-    /// The metrics.
-    pub(super) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    /// Adds the metrics to an engine with these rules: those of the gateway, or those of a server.
-    pub(super) fn observe(&self, engine: EngineBuilder, bundle: &str) -> EngineBuilder {
-        engine.observer(self.metrics.for_bundle(bundle))
-    }
-
-    /// Reports the tools of servers to the metrics.
-    pub(super) fn observe_tools(&self, gateway: Gateway) -> Gateway {
-        let metrics = self.metrics.clone();
-        gateway.with_tools_listener(move |server, tools| {
-            metrics.add_tools(server, tools.iter().map(|tool| tool.name.as_str()));
-        })
-    }
-
-    /// Starts to serve, in the background. `refresh` brings metrics up to date that no event changes.
+impl MetricsEndpoint {
+    /// Starts to serve what the source returns, in the background.
     pub(super) async fn serve(
         &self,
+        source: impl Fn() -> String + Send + Sync + 'static,
         health: HealthProbe,
-        refresh: impl Fn(&Metrics) + Send + Sync + 'static,
     ) -> Result<(), CommandError> {
-        let (address, metrics) = (self.address, self.metrics.clone());
-        let source = move || {
-            refresh(&metrics);
-            metrics.render(Timestamp::now())
-        };
+        let address = self.address;
         let mut server = MetricsServer::new(source, CONTENT_TYPE, health);
         if let Some(secret) = &self.secret {
             server = server.with_secret(secret.clone());

@@ -2,30 +2,38 @@
 
 use super::candidate_args::OpenCandidate;
 use super::exit::CommandError;
-use super::log_args::OpenLogs;
-use super::metrics_args::ServedMetrics;
+use super::metrics_args::MetricsEndpoint;
+use super::open_logs::OpenLogs;
 use callgate::engine::EngineBuilder;
 use callgate::reload::RulesWatcher;
+use callgate_http::HealthProbe;
+use callgate_mcp::Gateway;
+use callgate_telemetry::Metrics;
+use jiff::Timestamp;
 
 /// The observers of the engines of a command. Dropping it writes what the logs have queued.
 pub(super) struct Observability {
     /// Dropped first: its thread still writes to the logs.
     candidate: Option<OpenCandidate>,
-    metrics: Option<ServedMetrics>,
+    /// If they are served or sent to a collector.
+    metrics: Option<Metrics>,
+    endpoint: Option<MetricsEndpoint>,
     logs: OpenLogs,
 }
 
 impl Observability {
-    /// These logs, metrics and candidate rules.
+    /// These logs and candidate rules, and metrics at this endpoint.
     pub(super) fn new(
         logs: OpenLogs,
-        metrics: Option<ServedMetrics>,
+        endpoint: Option<MetricsEndpoint>,
         candidate: Option<OpenCandidate>,
     ) -> Self {
-        if let Some(served) = &metrics {
-            logs.count_lost_events(served.metrics());
+        let metrics = (endpoint.is_some() || logs.has_collector()).then(Metrics::new);
+        if let Some(metrics) = &metrics {
+            logs.count_lost_events(metrics);
+            logs.send_metrics(metrics, |_| {});
         }
-        Self { candidate, metrics, logs }
+        Self { candidate, metrics, endpoint, logs }
     }
 
     /// Adds logs, metrics and candidate rules to the engine that decides calls. `bundle`: the name of its rules in metrics.
@@ -37,12 +45,38 @@ impl Observability {
     /// Adds logs and metrics to an engine that only holds further rules, such as those of one server.
     pub(super) fn observe_rules(&self, engine: EngineBuilder, bundle: &str) -> EngineBuilder {
         let engine = self.logs.observe(engine);
-        self.metrics.iter().fold(engine, |engine, metrics| metrics.observe(engine, bundle))
+        self.metrics.iter().fold(engine, |engine, metrics| engine.observer(metrics.for_bundle(bundle)))
     }
 
-    /// The metrics, if they are served.
-    pub(super) fn metrics(&self) -> Option<&ServedMetrics> {
-        self.metrics.as_ref()
+    /// Reports the tools of a gateway's servers to the metrics, and its calls' spans to servers if a collector gets these spans.
+    pub(super) fn observe_gateway(&self, gateway: Gateway) -> Gateway {
+        let gateway = match self.logs.has_collector() {
+            true => gateway.with_trace_propagation(),
+            false => gateway,
+        };
+        match self.metrics.clone() {
+            Some(metrics) => gateway.with_tools_listener(move |server, tools| {
+                metrics.add_tools(server, tools.iter().map(|tool| tool.name.as_str()));
+            }),
+            None => gateway,
+        }
+    }
+
+    /// Starts to serve metrics, in the background, if they are to be served. `refresh` brings metrics up to date that no event changes.
+    pub(super) async fn serve_metrics(
+        &self,
+        health: HealthProbe,
+        refresh: impl Fn(&Metrics) + Clone + Send + Sync + 'static,
+    ) -> Result<(), CommandError> {
+        let Some(metrics) = &self.metrics else { return Ok(()) };
+        self.logs.send_metrics(metrics, refresh.clone());
+        let Some(endpoint) = &self.endpoint else { return Ok(()) };
+        let metrics = metrics.clone();
+        let source = move || {
+            refresh(&metrics);
+            metrics.render(Timestamp::now())
+        };
+        endpoint.serve(source, health).await
     }
 
     /// Starts to reload the candidate rules when their files change, until the returned value is dropped.

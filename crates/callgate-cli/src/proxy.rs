@@ -9,6 +9,7 @@ use super::json_inputs::read_context;
 use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
 use super::observability::Observability;
+use super::open_logs::OpenLogs;
 use super::output::{print_warning, quote_shell_word};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
@@ -101,7 +102,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = OpenStateStore::open_or_new(&url, &runtime)?;
-    let logs = arguments.log.open(Some(&state.keys))?;
+    let logs = OpenLogs::open(&[config.log, arguments.log.settings()?].concat(), Some(&state.keys))?;
     let candidate = arguments.candidate.load_for_service(config.candidate)?;
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
     let store = state.store;
@@ -162,10 +163,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
         gateway = gateway.with_rule_reload();
     }
-    if let Some(served) = observability.metrics() {
-        gateway = served.observe_tools(gateway);
-    }
-    let gateway = Arc::new(gateway);
+    let gateway = Arc::new(observability.observe_gateway(gateway));
     let health = HealthProbe::new(store, {
         let gateway = Arc::clone(&gateway);
         move || gateway.servers_up().map(|(_, is_up)| is_up).collect()
@@ -181,15 +179,15 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         notify_clients_of_reloads(engine, &gateway, runtime.handle());
     }
     watches.extend(observability.watch_candidate()?);
-    if let Some(served) = observability.metrics() {
-        let gateway = Arc::clone(&gateway);
-        let refresh = move |metrics: &Metrics| {
-            for (server, is_up) in gateway.servers_up() {
+    let refresh = {
+        let gateway = Arc::downgrade(&gateway);
+        move |metrics: &Metrics| {
+            for (server, is_up) in gateway.upgrade().iter().flat_map(|gateway| gateway.servers_up()) {
                 metrics.set_upstream_up(server, is_up);
             }
-        };
-        runtime.block_on(served.serve(health, refresh))?;
-    }
+        }
+    };
+    runtime.block_on(observability.serve_metrics(health, refresh))?;
     let served = runtime.block_on(async {
         let (stdin, over) = ReadUntilShutdown::new(callgate_mcp::stdin());
         let listens = http_server.is_some();

@@ -15,6 +15,7 @@ use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
 use super::notify_args::{self, NotifyArgs};
 use super::observability::Observability;
+use super::open_logs::OpenLogs;
 use super::output::{print_diagnostics, print_note, print_warning};
 use super::proxy_http::parse_address;
 use super::reload_output;
@@ -134,7 +135,7 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
         )));
     }
     let state = OpenStateStore::open_or_new(&arguments.state, &runtime)?;
-    let logs = arguments.log.open(Some(&state.keys))?;
+    let logs = OpenLogs::open(&arguments.log.settings()?, Some(&state.keys))?;
     let activity = ActivityLog::default();
     let builder = Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys);
     let candidate = arguments.candidate.load_for_service(Vec::new())?;
@@ -149,10 +150,8 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     let engine = builder.build();
     let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
     let _candidate_watcher = observability.watch_candidate()?;
-    if let Some(metrics) = observability.metrics() {
-        let health = HealthProbe::new(Arc::clone(&state.store), Vec::new);
-        runtime.block_on(metrics.serve(health, |_| {}))?;
-    }
+    let health = HealthProbe::new(Arc::clone(&state.store), Vec::new);
+    runtime.block_on(observability.serve_metrics(health, |_| {}))?;
     let mut server = DecisionServer::new(engine, state.store, activity)
         .with_context(context)
         .with_report_timeout(arguments.report_timeout)

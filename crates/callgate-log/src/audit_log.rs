@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use crate::audit_chain::{CHECKPOINT_LINES, CLOSED, ChainHead, LOST, OPENED};
 use crate::chain_end::ChainEnd;
 use crate::event_line::{EventFormat, start_line};
-use crate::file_log::OnFailure;
 use crate::line_reader::MAX_LINE_BYTES;
 use crate::log_file::{LogFile, LogFileError, Rotation, rotated_path};
+use crate::log_thread::OnFailure;
 
 /// After how long a checkpoint is due, with the next event.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);

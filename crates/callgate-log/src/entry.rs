@@ -1,5 +1,6 @@
 //! Lines of a log, read back: text → [`LogEntry`].
 
+use callgate::call::RoundPosition;
 use callgate::json::{self, Map, Value};
 use jiff::Timestamp;
 
@@ -64,6 +65,14 @@ impl LogEntry {
     /// A member that is a string.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.members.get(name).and_then(Value::as_str)
+    }
+
+    /// The place of the call in its round, if it was evaluated with others.
+    pub fn round_position(&self) -> Option<RoundPosition> {
+        let position = self.members.get("round_position")?;
+        let number = |name: &str| usize::try_from(position.get(name)?.as_u64()?).ok();
+        let (size, index) = (number("size")?, number("index")?);
+        (index < size).then_some(RoundPosition { size, index })
     }
 
     /// The code, the policy and the message of the reason.

@@ -287,6 +287,29 @@ pub fn event_name(kind: &EngineEventKind<'_>) -> &'static str {
     }
 }
 
+/// How urgently a person may want to see an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventSeverity {
+    /// An event of normal operation, denials included.
+    Info,
+    /// New rules are rejected or pending, a hook failed, or events are lost.
+    Warning,
+    /// The state store failed.
+    Error,
+}
+
+/// The severity of an event.
+pub fn event_severity(kind: &EngineEventKind<'_>) -> EventSeverity {
+    match kind {
+        EngineEventKind::StoreFailed(_) => EventSeverity::Error,
+        EngineEventKind::HookFailed(_)
+        | EngineEventKind::Rules(RulesEvent::Rejected { .. } | RulesEvent::Pending { .. }) => {
+            EventSeverity::Warning
+        }
+        _ => EventSeverity::Info,
+    }
+}
+
 /// What a recording needs of a call beside its arguments and its result.
 fn write_surroundings(line: &mut JsonLine, call: &CallIdentity<'_>) {
     if !call.context.is_null() {

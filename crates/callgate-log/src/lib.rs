@@ -1,7 +1,7 @@
 //! Decision logs of [Callgate](https://docs.rs/callgate): every event of an engine as one line of JSON.
 //!
-//! An [`Observer`](callgate::Observer) of the engine writes a log: [`FileLog`] to a file, by a thread of its own, and [`StderrLog`] for
-//! people. [`AuditLog`] writes the same lines as a tamper-evident chain, which [`AuditVerifier`] verifies. [`LogEntry`] reads lines back. Arguments and results are represented by keyed digests, unless the [`Content`] says
+//! An [`Observer`](callgate::Observer) of the engine writes a log, by a thread of its own: [`FileLog`] to a file, [`StderrLog`] for
+//! people and, with the feature `syslog`, `SyslogLog` to syslog or journald. [`AuditLog`] writes the same lines as a tamper-evident chain, which [`AuditVerifier`] verifies. [`LogEntry`] reads lines back. Arguments and results are represented by keyed digests, unless the [`Content`] says
 //! otherwise.
 //!
 //! ```
@@ -43,19 +43,27 @@ mod json_line;
 mod line_reader;
 mod log_file;
 mod log_files;
+mod log_destination;
 mod log_filter;
+mod log_thread;
 mod stderr_log;
+#[cfg(feature = "syslog")]
+mod syslog_log;
 
 pub use audit_chain::{ChainHead, InvalidChainHead};
 pub use audit_log::{AuditLog, AuditLogError, AuditLogOptions};
 pub use audit_report::{AuditNote, AuditPosition, AuditProblem, AuditReport, Located};
 pub use audit_verification::AuditVerifier;
 pub use entry::{LogEntry, LogEntryError};
-pub use event_line::{Content, EventFormat, FORMAT_VERSION, event_name};
+pub use event_line::{Content, EventFormat, EventSeverity, FORMAT_VERSION, event_name, event_severity};
 pub use event_schema::event_schema;
-pub use file_log::{FileLog, FileLogOptions, OnFailure, OnFull};
+pub use file_log::{FileLog, FileLogOptions};
 pub use line_reader::{LineReader, LogLine, MAX_LINE_BYTES};
+pub use log_destination::{InvalidDestination, LogDestination, LogSettings, SyslogAddress};
 pub use log_file::{LogFileError, Rotation, rotated_path};
 pub use log_files::{audit_files, with_rotated_files};
 pub use log_filter::LogFilter;
+pub use log_thread::{OnFailure, OnFull};
 pub use stderr_log::{StderrLog, text_line};
+#[cfg(feature = "syslog")]
+pub use syslog_log::{SyslogError, SyslogLog, SyslogLogOptions};

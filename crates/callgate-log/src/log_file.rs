@@ -100,6 +100,13 @@ impl LogFile {
         Ok(())
     }
 
+    /// The number of bytes that the file takes which a line of this length goes to: this file, or the next one.
+    pub(crate) fn room_for(&self, line_bytes: usize) -> usize {
+        let room = self.rotation.max_bytes.saturating_sub(self.bytes);
+        let room = if room >= line_bytes as u64 { room } else { self.rotation.max_bytes };
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = self.file.write_all(bytes);
         match written {

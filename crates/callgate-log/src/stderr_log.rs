@@ -1,21 +1,83 @@
 //! A log for people, on stderr: one line for each event that a person may want to act on.
 
-use std::io::Write as _;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
 
 use callgate::call::OutcomeKind;
 use callgate::safe_text::is_hidden;
 use callgate::{CandidateDifference, EngineEvent, EngineEventKind, Observer, RulesEvent};
+use jiff::Timestamp;
 
-/// Writes the outcomes of calls, approvals, refused limits, changes of rules and failures to stderr. A line that can't be written is
-/// lost.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StderrLog;
+use crate::event_line::{EventSeverity, event_severity};
+use crate::log_thread::{LineSink, LogRow, LogThread, OnFailure, OnFull, ThreadOptions};
+
+/// Writes the outcomes of calls, approvals, refused limits, changes of rules and failures to stderr, by a thread of its own. A terminal or
+/// program that does not read delays no call; what it misses is counted. Clones share the thread.
+#[derive(Clone, Debug)]
+pub struct StderrLog {
+    thread: Arc<LogThread>,
+}
+
+impl StderrLog {
+    /// Starts the log.
+    ///
+    /// # Errors
+    /// The operating system starts no thread.
+    pub fn start() -> io::Result<Self> {
+        let options = ThreadOptions::new(OnFull::Drop, OnFailure::Continue);
+        Ok(Self { thread: Arc::new(LogThread::start(StderrSink::default(), None, options)?) })
+    }
+
+    /// Writes every line so far, for five seconds at most, and ends the thread. Later lines are lost.
+    pub fn close(&self) {
+        self.thread.close();
+    }
+
+    /// The number of lines that are lost.
+    pub fn lost(&self) -> u64 {
+        self.thread.lost()
+    }
+
+    /// Why stderr can't be written at present.
+    pub fn failure(&self) -> Option<String> {
+        self.thread.failure()
+    }
+}
 
 impl Observer for StderrLog {
     fn on_event(&self, event: &EngineEvent<'_>) {
-        if let Some(line) = text_line(event) {
-            let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        if let Some(text) = text_line(event) {
+            self.thread.send(LogRow { text, severity: event_severity(&event.kind) });
         }
+    }
+}
+
+/// Writes to the descriptor itself: the lock of `std::io::Stderr`, held while nobody reads, would stop everything that prints.
+#[derive(Default)]
+struct StderrSink {
+    /// The number of bytes of the first line that are written.
+    written: usize,
+}
+
+impl LineSink for StderrSink {
+    fn write(&mut self, lines: &mut VecDeque<LogRow>) -> io::Result<()> {
+        while let Some(line) = lines.front() {
+            let rest = line.text.as_bytes().get(self.written..).unwrap_or_default();
+            match rest.is_empty() {
+                true => {
+                    lines.pop_front();
+                    self.written = 0;
+                }
+                false => self.written += rustix::io::retry_on_intr(|| rustix::io::write(io::stderr(), rest))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn lost_report(&self, count: u64) -> LogRow {
+        let text = format!("{:.3} {count} lines are missing here\n", Timestamp::now());
+        LogRow { text, severity: EventSeverity::Warning }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The gateway's configuration file: YAML → [`Config`], the servers with their policies, context, reviewed tools and state.
 
+mod log_settings;
 mod prefixes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use self::log_settings::LOGS;
 use self::prefixes::default_prefix;
 use super::http_upstream::HttpSpec;
 use super::stdio_upstream::StdioSpec;
@@ -19,6 +21,7 @@ use callgate::principal::{PrincipalComparison, PrincipalValue};
 use callgate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use callgate::safe_text::{escape_controls, truncate};
 use callgate::source::{self, YamlNode};
+use callgate_log::LogSettings;
 
 const PATHS: Shape = Shape::OneOrMany(&Shape::String("a path, from this file"));
 
@@ -106,6 +109,7 @@ static CONFIG: RecordShape = RecordShape {
             Shape::String("`file:PATH` or `memory:`"),
             "The store for approval requests, limits and sessions.",
         ),
+        FieldShape::optional("log", LOGS, "Where decisions are recorded, as with `--log`."),
     ],
 };
 
@@ -131,6 +135,8 @@ pub struct Config {
     pub pins_signed_by: Option<PathBuf>,
     /// The URL of the state store.
     pub state: Option<String>,
+    /// Where decisions are recorded.
+    pub log: Vec<LogSettings>,
 }
 
 /// A server of a configuration file.
@@ -204,6 +210,7 @@ impl ConfigReader<'_> {
                 .and_then(YamlNode::as_str)
                 .map(|path| self.directory.join(path)),
             state: root.get("state").and_then(YamlNode::as_str).map(|url| self.state(url)),
+            log: root.get("log").map(|node| self.logs(node)).unwrap_or_default(),
         }
     }
 

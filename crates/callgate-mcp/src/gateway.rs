@@ -10,6 +10,7 @@ use super::server_health::ServerHealth;
 use super::task_source::TaskSource;
 use super::tool_change_notifier::ToolChangeNotifier;
 use super::upstream_server::{ServerSpec, Transport};
+use callgate::call::{ToolCall, TraceParent};
 use callgate::engine::Engine;
 use callgate::json::Value;
 use callgate::policy::CompiledPolicies;
@@ -34,6 +35,8 @@ pub struct Gateway {
     pub(super) max_message_size: usize,
     /// The state in which people answer approval requests that clients can't show.
     pub(super) approval_state: Option<String>,
+    /// Whether calls have spans that servers continue.
+    names_spans: bool,
     /// The reviewed tools, if only those may be used.
     pub(super) pins: Option<PinnedTools>,
     /// Where the host writes what the user asked for.
@@ -68,6 +71,7 @@ impl Gateway {
             session: None,
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
             approval_state: None,
+            names_spans: false,
             pins: None,
             task: None,
             rules_can_change: false,
@@ -99,6 +103,23 @@ impl Gateway {
     pub fn with_approval_state(mut self, state: impl Into<String>) -> Self {
         self.approval_state = Some(state.into());
         self
+    }
+
+    /// Names the span of each call to its server, in `_meta`. For gateways whose engine has an observer that exports these spans: without
+    /// one, a server's spans would be children of a span that nobody exports.
+    #[must_use]
+    pub fn with_trace_propagation(mut self) -> Self {
+        self.names_spans = true;
+        self
+    }
+
+    /// Gives a call a span of its own, below its parent.
+    pub(super) fn name_span(&self, call: &mut ToolCall) {
+        if self.names_spans {
+            let parent = call.trace_parent.as_deref().and_then(TraceParent::parse);
+            let span = parent.map_or_else(TraceParent::new_root, |parent| parent.new_child());
+            call.trace.span = span.map(|span| span.to_string());
+        }
     }
 
     /// Lists and runs only tools that match this lock file; with `signers`, only if one of them signed it. A missing file accepts no tool.

@@ -5,11 +5,13 @@
 
 mod id;
 mod malformed;
+mod message_trace;
 
 use std::fmt;
 
 pub use id::RequestId;
 pub use malformed::{MessageError, code};
+pub(crate) use message_trace::{MessageTrace, TRACE_PARENT, TRACE_STATE};
 
 use super::method;
 use callgate::call::Task;
@@ -32,11 +34,6 @@ pub enum MessageKind {
 /// The members that JSON-RPC defines.
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// The name of the context of a trace, in `_meta` and as a header.
-pub(crate) const TRACE_PARENT: &str = "traceparent";
-/// The longest `traceparent`; one of the present version has 55 bytes.
-pub(crate) const MAX_TRACE_PARENT_BYTES: usize = 256;
-
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonRpcMessage {
@@ -46,8 +43,8 @@ pub struct JsonRpcMessage {
     is_stream_event: bool,
     /// What the user asked for, as the host told it beside the message; not part of the message, so that no client can set it.
     task: Option<Task>,
-    /// The span of the HTTP request that it arrived in; not part of the message.
-    trace_parent: Option<String>,
+    /// The trace of the HTTP request that it arrived in; not part of the message.
+    trace: Option<Box<MessageTrace>>,
 }
 
 impl JsonRpcMessage {
@@ -139,7 +136,7 @@ impl JsonRpcMessage {
             },
             (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
         };
-        Ok(Self { members, kind, is_stream_event: false, task: None, trace_parent: None })
+        Ok(Self { members, kind, is_stream_event: false, task: None, trace: None })
     }
 
     /// Creates a request.
@@ -192,23 +189,12 @@ impl JsonRpcMessage {
         self.task.as_ref()
     }
 
-    /// Sets the span of the HTTP request that it arrived in.
-    pub(crate) fn with_trace_parent(self, trace_parent: Option<&str>) -> Self {
-        Self { trace_parent: trace_parent.map(str::to_owned), ..self }
-    }
-
-    /// The span that it belongs to, as a `traceparent` of W3C Trace Context: the one in its `_meta`, or else that of its HTTP request.
-    pub(crate) fn trace_parent(&self) -> Option<&str> {
-        let own = self.meta(TRACE_PARENT).and_then(Value::as_str);
-        own.or(self.trace_parent.as_deref()).filter(|text| text.len() <= MAX_TRACE_PARENT_BYTES)
-    }
-
     fn from_parts(message: Value, kind: MessageKind) -> Self {
         let members = match message {
             Value::Object(members) => members,
             _ => Map::new(),
         };
-        Self { members, kind, is_stream_event: false, task: None, trace_parent: None }
+        Self { members, kind, is_stream_event: false, task: None, trace: None }
     }
 
     /// Marks the message as an event of a stream.

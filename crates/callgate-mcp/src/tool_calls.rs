@@ -72,7 +72,8 @@ pub(super) async fn call_tool(
     let mut call = ToolCall::new(connection.requests.new_call_id(), tool, arguments(&message))
         .with_server(upstream.name());
     call.context.clone_from(&connection.context);
-    call.trace_parent = message.trace_parent().map(str::to_owned);
+    message.set_trace_of(&mut call);
+    connection.gateway.name_span(&mut call);
     let request = CallRequest { message: &message, id, tool };
     let executor = UpstreamExecutor::new(connection, upstream, request, cancelled);
     let response = run(&executor, call, &reply, sender).await;
@@ -130,6 +131,7 @@ async fn run(
             ApprovalChannel::Unavailable => None,
         };
         let Some(answer) = answer else { break };
+        connection.gateway.name_span(&mut call);
         outcome = Box::pin(session.resume_call(call.clone(), &request, &[answer], executor)).await;
     }
     if let Some(pending) = &outcome.approval {

@@ -1,5 +1,4 @@
-//! The store of a replay: limits and the usage of budgets are stored; calls and their approval requests are not, because the recording
-//! has them.
+//! The store of a replay: limits, and the usage of budgets ([`BudgetRecords`]).
 //!
 //! A call that requires approval is recorded twice: when it is suspended, and when it runs. What it used of limits and budgets in the
 //! first replay, it does not use in the second one again.
@@ -9,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use callgate::call::Amount;
 use callgate::host::{
     Account, BoxFuture, ConditionalWrite, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore,
-    Record, RecordKey, RecordPage, RecordStore, StoreFuture, space,
+    Record, RecordKey, RecordPage, RecordStore, StoreFuture,
 };
-use callgate::state::MemoryStore;
+use callgate::state::{BudgetRecords, MemoryStore};
 use jiff::Timestamp;
 
 /// What a suspended call used of limits and budgets.
@@ -26,7 +25,8 @@ pub(super) struct CountedUse {
 /// Stores limits and the usage of budgets, and nothing else.
 #[derive(Default)]
 pub(super) struct ReplayStore {
-    memory: MemoryStore,
+    limits: MemoryStore,
+    budgets: BudgetRecords,
     current: Mutex<CurrentCall>,
 }
 
@@ -65,7 +65,7 @@ impl LimitStore for ReplayStore {
             let is_counted = |take: &LimitAcquisition| self.lock().counted.limits.contains(&take.key);
             let (indices, fresh): (Vec<usize>, Vec<LimitAcquisition>) =
                 takes.iter().cloned().enumerate().filter(|(_, take)| !is_counted(take)).unzip();
-            let mut refusals = self.memory.acquire(now, &fresh).await?;
+            let mut refusals = self.limits.acquire(now, &fresh).await?;
             for refusal in &mut refusals {
                 refusal.index = indices.get(refusal.index).copied().unwrap_or_default();
             }
@@ -77,7 +77,7 @@ impl LimitStore for ReplayStore {
     }
 
     fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
-        self.memory.correct(now, corrections)
+        self.limits.correct(now, corrections)
     }
 
     fn available<'a>(
@@ -85,29 +85,27 @@ impl LimitStore for ReplayStore {
         now: Timestamp,
         take: &'a LimitAcquisition,
     ) -> StoreFuture<'a, Option<Amount>> {
-        self.memory.available(now, take)
+        self.limits.available(now, take)
     }
 
     fn release(&self, key: &str) {
-        self.memory.release(key);
+        self.limits.release(key);
     }
 
     fn slot_released(&self) -> BoxFuture<'_, ()> {
-        self.memory.slot_released()
+        self.limits.slot_released()
     }
 }
 
 impl RecordStore for ReplayStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
-        self.memory.record(key)
+        self.budgets.record(key)
     }
 
     fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
-        let is_stored =
-            ![space::CALLS, space::GRANTS, space::SESSIONS, space::LATEST].contains(&write.key.space);
-        match is_stored && !self.lock().counted.budgets {
-            true => self.memory.write_record(now, write),
-            false => Box::pin(async { Ok(true) }),
+        match self.lock().counted.budgets {
+            true => Box::pin(async { Ok(true) }),
+            false => self.budgets.write_record(now, write),
         }
     }
 
@@ -117,10 +115,10 @@ impl RecordStore for ReplayStore {
         after: Option<&'a str>,
         limit: usize,
     ) -> StoreFuture<'a, RecordPage> {
-        self.memory.records(space, after, limit)
+        self.budgets.records(space, after, limit)
     }
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
-        self.memory.has_lost_records(account)
+        self.budgets.has_lost_records(account)
     }
 }

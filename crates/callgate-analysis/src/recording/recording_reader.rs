@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use callgate::call::{CallRecord, OutcomeKind, RoundPosition, reason_code};
+use callgate::call::{CallRecord, OutcomeKind, reason_code};
 use callgate::json::{self, Map, Value};
 use callgate_log::LogEntry;
 use jiff::{SignedDuration, Timestamp};
@@ -104,7 +104,7 @@ impl RecordingReader {
         let Some(stage) = self.stage(&entry, kind) else { return Ok(RecordedLine::Other) };
         let time = decided_at(entry.time, number("duration_us").unwrap_or_default());
         let decision = read_decision(&entry, kind);
-        let position = entry.members.get("round_position").and_then(read_position);
+        let position = entry.round_position();
         let run = entry.text("run").map(str::to_owned);
         let is_dry = entry.members.contains_key("dry");
         let mut record = read_record(Value::Object(entry.members))?;
@@ -192,12 +192,6 @@ fn read_decision(entry: &LogEntry, kind: OutcomeKind) -> RecordedDecision {
 /// The decision on a call of which only a result is recorded.
 fn ran() -> CallDecision {
     CallDecision { effect: callgate::Effect::Run, policy: None, code: reason_code::ALLOWED.to_owned() }
-}
-
-fn read_position(position: &Value) -> Option<RoundPosition> {
-    let number = |name: &str| usize::try_from(position.get(name)?.as_u64()?).ok();
-    let (size, index) = (number("size")?, number("index")?);
-    (index < size).then_some(RoundPosition { size, index })
 }
 
 /// The time of the decision: outcomes are recorded when calls end.

@@ -16,13 +16,14 @@ use super::candidate_args::CandidateArgs;
 use super::exit::{CommandError, ExitStatus};
 use super::log_args::LogArgs;
 use super::observability::Observability;
+use super::open_logs::OpenLogs;
 use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
 use super::rules_args::{self, EvaluationArgs};
 use super::start_time::{StartedClock, parse_time};
 use super::state_store::{OpenStateStore, keys_from_environment, new_runtime};
-pub(super) use call_lines::CallLines;
 use call_lines::line_id;
+pub(super) use call_lines::{CallLine, CallLines};
 use callgate::argument_schema::ArgumentSchema;
 use callgate::call::{Outcome, OutcomeKind, Reason, reason_code};
 use callgate::engine::{Engine, EngineBuilder};
@@ -155,7 +156,8 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         Some(OpenStateStore { store, keys, .. }) => (engine.store(store), Some(keys)),
         None => (engine, keys_from_environment()?),
     };
-    let observability = Observability::new(arguments.log.open(keys.as_ref())?, None, candidate);
+    let observability =
+        Observability::new(OpenLogs::open(&arguments.log.settings()?, keys.as_ref())?, None, candidate);
     engine = observability.observe(keys.into_iter().fold(engine, EngineBuilder::keys), RUN_BUNDLE);
     let engine = engine.build();
     let _watchers = match arguments.watch {
@@ -187,12 +189,12 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         };
         match line.text.and_then(|text| call_lines.read(text, line.number)) {
             Ok(None) => {}
-            Ok(Some(mut record)) => {
-                if let Err(stop) = sessions.prepare_session(&mut record) {
+            Ok(Some(mut call)) => {
+                if let Err(stop) = sessions.prepare_session(&mut call.record) {
                     break Err(stop);
                 }
                 sessions
-                    .add_call(record, line.bytes, &mut |outcome| seen.handle(&outcome, &mut report, output))?
+                    .add_call(call, line.bytes, &mut |outcome| seen.handle(&outcome, &mut report, output))?
             }
             Err(problem) => {
                 unreadable_lines = true;

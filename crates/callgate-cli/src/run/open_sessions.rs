@@ -6,9 +6,9 @@ use tokio::runtime::Runtime;
 
 use crate::exit::CommandError;
 use crate::output::{group_digits, print_warning};
+use crate::run::CallLine;
 use callgate::call::{CallRecord, Outcome};
 use callgate::engine::Engine;
-use callgate::json::Value;
 use callgate::safe_text::escape_controls;
 use callgate::session::Session;
 use callgate_analysis::recorded_executor::RecordedExecutor;
@@ -60,8 +60,12 @@ pub(crate) struct OpenSessions {
 struct OpenSession {
     session: Session,
     last_used: u64,
+    /// The run of the last call, in a log.
+    run: Option<String>,
     /// Calls of an incomplete round.
     round: Vec<CallRecord>,
+    /// The number of calls of that round, if a log says it.
+    round_size: Option<usize>,
     round_bytes: usize,
 }
 
@@ -126,17 +130,21 @@ impl OpenSessions {
     /// `bytes` is the size of the call in memory.
     pub(crate) fn add_call(
         &mut self,
-        record: CallRecord,
+        line: CallLine,
         bytes: usize,
         show: OutcomeSink<'_>,
     ) -> Result<(), CommandError> {
-        let name = record.session.clone();
+        let name = line.record.session.clone();
         let mut open = self.take_session(&name, show)?;
-        if !open.is_in_round(record.round.as_ref()) {
+        if !open.is_in_round(&line) {
             self.run_round(&mut open, show)?;
         }
-        let in_round = record.round.is_some();
-        open.round.push(record);
+        open.enter_run(line.run);
+        // Of a logged round it is known when it is complete.
+        let is_complete = line.position.is_some_and(|position| position.index + 1 >= position.size);
+        let in_round = line.record.round.is_some() || line.position.is_some() && !is_complete;
+        open.round_size = line.position.map(|position| position.size);
+        open.round.push(line.record);
         open.round_bytes += bytes;
         self.waiting_bytes += bytes;
         let full = open.round.len() >= MAX_ROUND_CALLS || self.waiting_bytes > MAX_WAITING_BYTES;
@@ -200,7 +208,14 @@ impl OpenSessions {
                 };
                 let mut session = session;
                 session.keep_recorded_course(self.keeps_recorded_course);
-                OpenSession { session, last_used: self.now, round: Vec::new(), round_bytes: 0 }
+                OpenSession {
+                    session,
+                    last_used: self.now,
+                    run: None,
+                    round: Vec::new(),
+                    round_size: None,
+                    round_bytes: 0,
+                }
             }
         };
         self.by_last_use.insert(self.now, name.clone());
@@ -235,9 +250,19 @@ impl OpenSessions {
 }
 
 impl OpenSession {
-    /// Whether a call of this round belongs to the waiting calls.
-    fn is_in_round(&self, round: Option<&Value>) -> bool {
+    /// Whether a call belongs to the waiting calls.
+    fn is_in_round(&self, line: &CallLine) -> bool {
+        if let (Some(size), Some(position)) = (self.round_size, line.position) {
+            return position.size == size && position.index == self.round.len();
+        }
         let waiting = self.round.first().and_then(|record| record.round.as_ref());
-        matches!((waiting, round), (Some(waiting), Some(round)) if waiting == round)
+        matches!((waiting, &line.record.round), (Some(waiting), Some(round)) if waiting == round)
+    }
+
+    /// Begins a run of the session, if the log says that the next call belongs to another one.
+    fn enter_run(&mut self, run: Option<String>) {
+        if run.is_some() && self.run != run && std::mem::replace(&mut self.run, run).is_some() {
+            self.session.state_mut().start_new_run();
+        }
     }
 }

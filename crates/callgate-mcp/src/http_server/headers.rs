@@ -3,14 +3,26 @@
 use axum::http::HeaderMap;
 
 use crate::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
-use crate::jsonrpc::{JsonRpcMessage, TRACE_PARENT, code};
+use crate::jsonrpc::{JsonRpcMessage, MessageTrace, TRACE_PARENT, TRACE_STATE, code};
 use crate::method;
-use callgate::json::Value;
+use callgate::json::{Digest, Value};
 use callgate_http::{accepts, single_value};
 
-/// The span of a request, if it is named. One that is not a single value is ignored, as malformed ones are.
-pub(super) fn trace_parent(headers: &HeaderMap) -> Option<&str> {
-    single_value(headers, TRACE_PARENT).ok().flatten()
+/// The number of digits of the digest of a session id in traces.
+const SESSION_DIGITS: usize = 32;
+
+/// The trace of a request, if it is named. What is not a single value is ignored, as malformed values are.
+pub(super) fn trace(headers: &HeaderMap) -> MessageTrace {
+    let text = |name: &str| single_value(headers, name).ok().flatten().map(str::to_owned);
+    MessageTrace { parent: text(TRACE_PARENT), state: text(TRACE_STATE), mcp_session: None }
+}
+
+/// The trace of a request in a session. A digest stands for the session: whoever knows its id could use it.
+pub(super) fn trace_in_session(headers: &HeaderMap) -> MessageTrace {
+    let session = single_value(headers, http_headers::SESSION).ok().flatten();
+    let digest = session.map(|id| Digest::compute(id.as_bytes()).to_string());
+    let mcp_session = digest.and_then(|digest| digest.get(..SESSION_DIGITS).map(str::to_owned));
+    MessageTrace { mcp_session, ..trace(headers) }
 }
 
 /// Whether a client accepts both a single message and a stream.

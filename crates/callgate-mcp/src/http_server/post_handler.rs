@@ -112,8 +112,7 @@ impl ServerState {
         {
             return error_response(&message, code::HEADER_MISMATCH, &why);
         }
-        let message =
-            self.with_task(message, headers, &client).with_trace_parent(headers::trace_parent(headers));
+        let message = self.with_task(message, headers, &client).with_trace(headers::trace(headers));
         let (ids, message) = RequestIds::rewrite(message, &id, client.next_request_number());
         self.respond(message, ActiveRequest { client, ids, is_stateless: true, is_answered: false }, caller)
             .await
@@ -179,9 +178,8 @@ impl ServerState {
         match message.kind().clone() {
             MessageKind::Request(id) => {
                 let ids = RequestIds::unchanged(&id);
-                let message = self
-                    .with_task(message, headers, &client)
-                    .with_trace_parent(headers::trace_parent(headers));
+                let message =
+                    self.with_task(message, headers, &client).with_trace(headers::trace_in_session(headers));
                 self.respond(
                     message,
                     ActiveRequest { client, ids, is_stateless: false, is_answered: false },

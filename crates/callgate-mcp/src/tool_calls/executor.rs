@@ -145,6 +145,7 @@ impl<'c> UpstreamExecutor<'c> {
         if arguments(self.request.message) != call.input {
             message.set_param("arguments", call.input.clone());
         }
+        message.set_trace_from(call);
         message
     }
 

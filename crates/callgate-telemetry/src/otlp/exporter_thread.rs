@@ -12,8 +12,12 @@ use opentelemetry_sdk::logs::{LogBatch, LogExporter as _, SdkLogRecord};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::{mpsc, watch};
 
+use super::metric_sender::{MetricSender, MetricSource};
+
 /// The name of the instrumentation scope.
 pub(super) const SCOPE: &str = "callgate";
+/// The name of the service in resources.
+pub(super) const SERVICE: &str = "callgate";
 /// The scope of all spans and records.
 pub(super) fn scope() -> InstrumentationScope {
     InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build()
@@ -58,6 +62,7 @@ pub(super) struct ExporterThread {
     queue: mpsc::Sender<Telemetry>,
     closing: watch::Sender<bool>,
     lost: Arc<AtomicU64>,
+    metrics: Arc<Mutex<Option<MetricSource>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -66,14 +71,15 @@ impl ExporterThread {
         let (queue, messages) = mpsc::channel(QUEUE_LENGTH);
         let (closing, closed) = watch::channel(false);
         let lost = Arc::new(AtomicU64::new(0));
-        let sender = BatchSender::new(url, Arc::clone(&lost))?;
+        let metrics = Arc::default();
+        let sender = BatchSender::new(url, Arc::clone(&lost), Arc::clone(&metrics))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| OtlpError::Start(error.to_string()))?;
         let thread = Builder::new()
             .name("callgate-otlp".to_owned())
             .spawn(move || runtime.block_on(sender.run(messages, closed)))
             .map_err(|error| OtlpError::Start(error.to_string()))?;
-        Ok(Self { queue, closing, lost, thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue, closing, lost, metrics, thread: Mutex::new(Some(thread)) })
     }
 
     /// Queues a span or a record, without waiting.
@@ -81,6 +87,11 @@ impl ExporterThread {
         if self.queue.try_send(telemetry).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Sets what returns the metrics.
+    pub(super) fn set_metric_source(&self, source: MetricSource) {
+        *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -100,13 +111,18 @@ impl ExporterThread {
 struct BatchSender {
     spans: SpanExporter,
     logs: LogExporter,
+    metrics: MetricSender,
     lost: Arc<AtomicU64>,
     /// The number of spans and records whose request has not completed.
     in_flight: AtomicUsize,
 }
 
 impl BatchSender {
-    fn new(url: &str, lost: Arc<AtomicU64>) -> Result<Self, OtlpError> {
+    fn new(
+        url: &str,
+        lost: Arc<AtomicU64>,
+        metrics: Arc<Mutex<Option<MetricSource>>>,
+    ) -> Result<Self, OtlpError> {
         let invalid = |why: String| OtlpError::Url { url: url.to_owned(), why };
         let parsed = reqwest::Url::parse(url).map_err(|error| invalid(error.to_string()))?;
         if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
@@ -133,19 +149,21 @@ impl BatchSender {
             .map_err(|error| invalid(error.to_string()))?;
         let mut logs = LogExporter::builder()
             .with_http()
-            .with_http_client(client)
+            .with_http_client(client.clone())
             .with_endpoint(format!("{base}/v1/logs"))
             .with_timeout(REQUEST_TIMEOUT)
             .build()
             .map_err(|error| invalid(error.to_string()))?;
-        let resource = Resource::builder().with_service_name("callgate").build();
+        let metrics = MetricSender::new(client, &format!("{base}/v1/metrics"), metrics).map_err(invalid)?;
+        let resource = Resource::builder().with_service_name(SERVICE).build();
         spans.set_resource(&resource);
         logs.set_resource(&resource);
-        Ok(Self { spans, logs, lost, in_flight: AtomicUsize::new(0) })
+        Ok(Self { spans, logs, metrics, lost, in_flight: AtomicUsize::new(0) })
     }
 
     async fn run(self, mut messages: mpsc::Receiver<Telemetry>, mut closed: watch::Receiver<bool>) {
         let mut batch = Vec::with_capacity(BATCH_LENGTH);
+        let mut metrics_due = self.metrics.interval();
         while !*closed.borrow() {
             let filled = async {
                 let received = messages.recv_many(&mut batch, BATCH_LENGTH).await;
@@ -163,6 +181,7 @@ impl BatchSender {
             tokio::select! {
                 is_open = filled => if !is_open { break },
                 _ = closed.wait_for(|closed| *closed) => {}
+                _ = metrics_due.tick() => self.metrics.send().await,
             }
             self.send(&mut batch).await;
         }
@@ -172,6 +191,7 @@ impl BatchSender {
             while messages.recv_many(&mut batch, BATCH_LENGTH).await > 0 {
                 self.send(&mut batch).await;
             }
+            self.metrics.send().await;
         };
         let is_sent = tokio::time::timeout(CLOSE_TIMEOUT, rest).await.is_ok();
         if !is_sent {

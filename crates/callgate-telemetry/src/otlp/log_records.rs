@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use callgate::{EngineEvent, EngineEventKind};
-use callgate_log::{EventFormat, event_name};
+use callgate::EngineEvent;
+use callgate_log::{EventFormat, EventSeverity, event_name, event_severity};
 use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, LoggerProvider as _, Severity};
 use opentelemetry::trace::SpanContext;
 use opentelemetry_sdk::logs::{SdkLogRecord, SdkLogger, SdkLoggerProvider};
@@ -33,7 +33,11 @@ impl LogRecords {
         record.set_event_name(event_name(&event.kind));
         record.set_timestamp(SystemTime::from(event.time));
         record.set_observed_timestamp(SystemTime::now());
-        let (severity, text) = severity(&event.kind);
+        let (severity, text) = match event_severity(&event.kind) {
+            EventSeverity::Info => (Severity::Info, "INFO"),
+            EventSeverity::Warning => (Severity::Warn, "WARN"),
+            EventSeverity::Error => (Severity::Error, "ERROR"),
+        };
         record.set_severity_number(severity);
         record.set_severity_text(text);
         record.set_body(AnyValue::from(self.format.line(event)));
@@ -41,16 +45,5 @@ impl LogRecords {
             record.set_trace_context(span.trace_id(), span.span_id(), Some(span.trace_flags()));
         }
         record
-    }
-}
-
-fn severity(kind: &EngineEventKind<'_>) -> (Severity, &'static str) {
-    match kind {
-        EngineEventKind::StoreFailed(_) => (Severity::Error, "ERROR"),
-        EngineEventKind::HookFailed(_)
-        | EngineEventKind::Rules(
-            callgate::RulesEvent::Rejected { .. } | callgate::RulesEvent::Pending { .. },
-        ) => (Severity::Warn, "WARN"),
-        _ => (Severity::Info, "INFO"),
     }
 }

@@ -1,10 +1,11 @@
-//! Traces and logs over OTLP: events → spans and log records, sent by a thread of its own. A collector that can't be reached delays no
+//! Traces, metrics and logs over OTLP: events → spans and log records, sent by a thread of its own, and the metrics of [`Metrics`]. A collector that can't be reached delays no
 //! call; what it misses is counted.
 
 mod exporter_thread;
 mod log_records;
+mod metric_request;
+mod metric_sender;
 mod tool_spans;
-mod trace_parent;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +18,7 @@ use self::tool_spans::ToolSpans;
 
 pub use exporter_thread::OtlpError;
 
-/// Sends a span for each call, and each event as a log record, to an OpenTelemetry collector. Clones share the connection.
+/// Sends a span for each call, each event as a log record, and metrics to an OpenTelemetry collector. Clones share the connection.
 #[derive(Clone)]
 pub struct OtlpExporter {
     shared: Arc<Shared>,
@@ -36,8 +37,8 @@ impl std::fmt::Debug for OtlpExporter {
 }
 
 impl OtlpExporter {
-    /// Exports to a collector at this URL, such as `http://127.0.0.1:4318`, by HTTP with protobuf: spans to `/v1/traces` below it, logs to
-    /// `/v1/logs`. The format says what both contain of arguments and results. Headers for authentication are read from the environment
+    /// Exports to a collector at this URL, such as `http://127.0.0.1:4318`, by HTTP with protobuf: spans to `/v1/traces` below it, metrics
+    /// to `/v1/metrics`, logs to `/v1/logs`. The format says what both contain of arguments and results. Headers for authentication are read from the environment
     /// variable `OTEL_EXPORTER_OTLP_HEADERS`.
     ///
     /// # Errors
@@ -46,6 +47,13 @@ impl OtlpExporter {
         let thread = ExporterThread::start(url)?;
         let spans = Mutex::new(ToolSpans::new(format.content()));
         Ok(Self { shared: Arc::new(Shared { logs: LogRecords::new(format), spans, thread }) })
+    }
+
+    /// Sends metrics, too: what this returns, a text in the format OpenMetrics such as that of [`Metrics::render`](crate::Metrics::render).
+    /// They are sent every 60 seconds, or as often as the environment variable `OTEL_METRIC_EXPORT_INTERVAL` says, in milliseconds, and
+    /// when the exporter is closed.
+    pub fn send_metrics(&self, source: impl Fn() -> String + Send + Sync + 'static) {
+        self.shared.thread.set_metric_source(Box::new(source));
     }
 
     /// Sends what is queued, for a few seconds at most, and ends the thread. Later events are lost.

@@ -4,16 +4,17 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-use callgate::call::ApprovalDecision;
+use callgate::call::{ApprovalDecision, TraceParent};
 use callgate::json::json;
-use callgate::{EngineEvent, EngineEventKind, Outcome, OutcomeKind, ToolCallSpan};
+use callgate::{CallIdentity, EngineEvent, EngineEventKind, Outcome, OutcomeKind, ToolCallSpan};
 use callgate_log::{Content, event_name};
-use opentelemetry::trace::{Event, Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceState};
+use opentelemetry::trace::{
+    Event, Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
+};
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks};
 
 use super::exporter_thread::scope;
-use super::trace_parent;
 
 /// The number of calls whose events are collected, and of requests that later calls link to.
 const MAX_CALLS: usize = 10_000;
@@ -63,7 +64,7 @@ impl ToolSpans {
         let time = SystemTime::from(event.time);
         let mut span = match self.open.remove(&key) {
             Some(span) => span,
-            None => self.open_span(call.trace_parent, time),
+            None => self.open_span(&call, time),
         };
         let context = span.context.clone();
         match &event.kind {
@@ -101,11 +102,20 @@ impl ToolSpans {
         (Some(context), None)
     }
 
-    fn open_span(&self, parent: Option<&str>, seen: SystemTime) -> OpenSpan {
-        let parent = parent.and_then(trace_parent::parse);
-        let trace_id = parent.as_ref().map_or_else(|| self.ids.new_trace_id(), SpanContext::trace_id);
-        let (flags, state) = (TraceFlags::SAMPLED, TraceState::default());
-        let context = SpanContext::new(trace_id, self.ids.new_span_id(), flags, false, state);
+    fn open_span(&self, call: &CallIdentity<'_>, seen: SystemTime) -> OpenSpan {
+        let parent = call.trace_parent.and_then(TraceParent::parse);
+        // The state belongs to the parent.
+        let state =
+            parent.and(call.trace.state.as_deref()).and_then(|state| state.parse().ok()).unwrap_or_default();
+        let parent = parent.map(|parent| span_context(&parent, true, TraceState::clone(&state)));
+        let own = call.trace.span.as_deref().and_then(TraceParent::parse);
+        let context = match own {
+            Some(own) => span_context(&own, false, state),
+            None => {
+                let trace_id = parent.as_ref().map_or_else(|| self.ids.new_trace_id(), SpanContext::trace_id);
+                SpanContext::new(trace_id, self.ids.new_span_id(), TraceFlags::SAMPLED, false, state)
+            }
+        };
         OpenSpan { context, parent, seen, events: Vec::new(), links: Vec::new() }
     }
 
@@ -153,6 +163,9 @@ impl ToolSpans {
                 attributes.push(KeyValue::new("mcp.method.name", "tools/call"));
                 attributes.push(text("callgate.server", server));
             }
+            if let Some(session) = &call.trace.mcp_session {
+                attributes.push(text("mcp.session.id", session));
+            }
             if let Some(principal) = call.context.get("principal").and_then(|principal| principal.as_str()) {
                 attributes.push(text("user.id", principal));
             }
@@ -174,6 +187,11 @@ impl ToolSpans {
         }
         attributes
     }
+}
+
+fn span_context(span: &TraceParent, is_remote: bool, state: TraceState) -> SpanContext {
+    let (trace_id, span_id) = (TraceId::from_bytes(span.trace_id), SpanId::from_bytes(span.span_id));
+    SpanContext::new(trace_id, span_id, TraceFlags::SAMPLED, is_remote, state)
 }
 
 /// The attributes of an event within a span. `None` for what the span itself says.

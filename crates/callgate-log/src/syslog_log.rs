@@ -1,0 +1,185 @@
+//! A log in syslog or journald: each event is a message with the line of the decision log, sent by a thread of its own.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use callgate::{BoxFuture, EngineEvent, Observer, ObserverError};
+use fasyslog::format::SyslogContext;
+use fasyslog::sender::{self, SyslogSender};
+use fasyslog::{Facility, Severity};
+use jiff::Zoned;
+
+use crate::event_line::{EventFormat, EventSeverity, event_severity};
+use crate::file_log::{lost_line, opening_line};
+use crate::line_reader::MAX_LINE_BYTES;
+use crate::log_destination::SyslogAddress;
+use crate::log_thread::{LineSink, LogRow, LogThread, OnFailure, OnFull, ThreadOptions};
+
+/// The name of the program in messages.
+const PROGRAM: &str = "callgate";
+/// The longest event in a message to a local socket.
+const MAX_LOCAL_BYTES: usize = 64 << 10;
+/// The longest event in a datagram; common servers accept as much.
+const MAX_UDP_BYTES: usize = 8_000;
+
+/// Options of a log in syslog.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SyslogLogOptions {
+    /// What happens while the queue is full.
+    pub on_full: OnFull,
+    /// What happens while messages can't be sent.
+    pub on_failure: OnFailure,
+}
+
+/// Why a log in syslog can't be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("syslog at `{address}` can't be used: {error}")]
+pub struct SyslogError {
+    /// Where.
+    pub address: SyslogAddress,
+    /// Why.
+    pub error: io::Error,
+}
+
+/// A log in syslog. Messages have the facility `daemon`. An event that is too long for a message is recorded without its values, or with
+/// its digest only. Clones share the connection.
+#[derive(Clone, Debug)]
+pub struct SyslogLog {
+    format: EventFormat,
+    max_bytes: usize,
+    thread: Arc<LogThread>,
+}
+
+impl SyslogLog {
+    /// Opens a log, and starts its thread. The thread connects over TCP, and reconnects after a failure.
+    ///
+    /// # Errors
+    /// The local socket does not exist, or the host is unknown.
+    pub fn open(
+        address: SyslogAddress,
+        format: EventFormat,
+        options: SyslogLogOptions,
+    ) -> Result<Self, SyslogError> {
+        let failed = |error| SyslogError { address: address.clone(), error };
+        let max_bytes = match &address {
+            SyslogAddress::Local(_) => MAX_LOCAL_BYTES,
+            SyslogAddress::Udp(_) => MAX_UDP_BYTES,
+            SyslogAddress::Tcp(_) => MAX_LINE_BYTES,
+        };
+        let connection = match &address {
+            SyslogAddress::Tcp(_) => None,
+            SyslogAddress::Local(_) | SyslogAddress::Udp(_) => Some(connect(&address).map_err(failed)?),
+        };
+        let mut context = SyslogContext::new();
+        context.facility(Facility::DAEMON).appname(PROGRAM);
+        let sink = SyslogSink { address: address.clone(), connection, context };
+        let options = ThreadOptions::new(options.on_full, options.on_failure);
+        let thread = LogThread::start(sink, Some(opening_line(false)), options).map_err(failed)?;
+        Ok(Self { format, max_bytes, thread: Arc::new(thread) })
+    }
+
+    /// Sends every event so far, and ends the thread. Events that can't be sent within five seconds, and later ones, are lost.
+    pub fn close(&self) {
+        self.thread.close();
+    }
+
+    /// The number of events that are lost, because the queue was full or messages could not be sent.
+    pub fn lost(&self) -> u64 {
+        self.thread.lost()
+    }
+
+    /// Why messages can't be sent at present.
+    pub fn failure(&self) -> Option<String> {
+        self.thread.failure()
+    }
+}
+
+impl Observer for SyslogLog {
+    fn on_event(&self, event: &EngineEvent<'_>) {
+        if self.format.records(event) {
+            let text = self.format.bounded_line(event, self.max_bytes);
+            self.thread.send(LogRow { text, severity: event_severity(&event.kind) });
+        }
+    }
+
+    fn flush(&self) -> Option<BoxFuture<'_, Result<(), ObserverError>>> {
+        self.thread.flush()
+    }
+}
+
+struct SyslogSink {
+    address: SyslogAddress,
+    /// `None` before the first message, and after a failure.
+    connection: Option<SyslogSender>,
+    context: SyslogContext,
+}
+
+impl SyslogSink {
+    fn message(&self, line: &LogRow) -> String {
+        let severity = match line.severity {
+            EventSeverity::Info => Severity::INFORMATIONAL,
+            EventSeverity::Warning => Severity::WARNING,
+            EventSeverity::Error => Severity::ERROR,
+        };
+        match &self.address {
+            // As the C library writes it: local servers and journald expect neither a version nor a host name.
+            SyslogAddress::Local(_) => {
+                let priority = (Facility::DAEMON.code() << 3) | severity.code();
+                let time = Zoned::now().strftime("%b %e %T");
+                format!("<{priority}>{time} {PROGRAM}[{}]: {}", std::process::id(), line.text)
+            }
+            SyslogAddress::Udp(_) | SyslogAddress::Tcp(_) => {
+                let none = None::<String>;
+                self.context.format_rfc5424(severity, none, Vec::new(), Some(&line.text)).to_string()
+            }
+        }
+    }
+
+    fn send(&self, connection: &mut SyslogSender, lines: &mut VecDeque<LogRow>) -> io::Result<()> {
+        if let SyslogAddress::Tcp(_) = self.address {
+            for line in lines.iter() {
+                connection.send_formatted(self.message(line).as_bytes())?;
+            }
+            connection.flush()?;
+            lines.clear();
+        }
+        while let Some(line) = lines.front() {
+            connection.send_formatted(self.message(line).as_bytes())?;
+            lines.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl LineSink for SyslogSink {
+    fn write(&mut self, lines: &mut VecDeque<LogRow>) -> io::Result<()> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(&self.address)?,
+        };
+        self.send(&mut connection, lines)?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    fn lost_report(&self, count: u64) -> LogRow {
+        lost_line(count)
+    }
+}
+
+fn connect(address: &SyslogAddress) -> io::Result<SyslogSender> {
+    match address {
+        SyslogAddress::Local(path) => sender::unix_datagram(path).map(SyslogSender::UnixDatagram),
+        SyslogAddress::Udp(address) => {
+            let local = if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+            sender::udp(local, address).map(SyslogSender::Udp)
+        }
+        SyslogAddress::Tcp(address) => {
+            let mut connection = sender::tcp(address)?;
+            // One message a line, as every server reads it.
+            connection.set_postfix("\n");
+            Ok(SyslogSender::Tcp(connection))
+        }
+    }
+}
