@@ -5,6 +5,8 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
+use crate::seal::random_hex;
+
 /// The length of a `traceparent` of version 00.
 const LENGTH: usize = 55;
 
@@ -95,8 +97,7 @@ fn decode<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
 
 /// Random bytes, not all zero.
 fn random<const BYTES: usize>() -> Option<[u8; BYTES]> {
-    let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).ok()?;
+    let bytes = decode(&random_hex::<BYTES>().ok()?)?;
     bytes.iter().any(|byte| *byte != 0).then_some(bytes)
 }
 

@@ -482,3 +482,19 @@ fn the_number_of_open_sessions_is_bounded() {
     assert_eq!(report["changes"][0]["examples"][0]["line"], 10_003);
     assert!(ended.stderr.contains("2 sessions were closed because too many were open"), "{}", ended.stderr);
 }
+
+/// Times that jump back, to the beginning of time and to its end lose no call, and limits count by the recorded times.
+#[test]
+fn clock_jumps_lose_no_call() {
+    let times =
+        ["2026-01-01T10:00:00Z", "1970-01-01T00:00:00Z", "9999-12-30T00:00:00Z", "2026-01-01T10:00:01Z"];
+    let mut log = String::new();
+    for number in 0..40 {
+        let members = json!({ "time": times[number % times.len()], "recorded": { "output": 1 } });
+        log += &event(&format!("c{number}"), "executed", "allowed", &members);
+    }
+    let rules = "policies: [ { id: many, match: '*', rate_limit: { limit: 1000, per: 1h } } ]";
+    let dir = TestDir::new(&[("rules.yaml", rules), ("log.jsonl", &log)]);
+    let report = report(&dir, &["--policies", "rules.yaml", "log.jsonl"]);
+    assert_eq!((&report["summary"]["compared"], &report["summary"]["unchanged"]), (&json!(40), &json!(40)));
+}

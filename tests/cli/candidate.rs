@@ -1,5 +1,6 @@
 //! `--candidate`: differences in the log, the report and the metrics; candidates that can't be used.
 
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use super::TestDir;
@@ -71,3 +72,64 @@ fn a_gateway_starts_with_a_candidate_that_cannot_be_used_and_says_so() {
     assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(printed.contains("candidate rules can't be loaded"), "{printed}");
 }
+
+#[test]
+fn a_gateway_compares_each_call_with_a_valid_candidate() {
+    let dir = TestDir::new(&[("rules.yaml", ACTIVE), ("candidate.yaml", CANDIDATE), ("server.py", SERVER)]);
+    let arguments = [
+        "proxy",
+        "--policies",
+        "rules.yaml",
+        "--candidate",
+        "candidate.yaml",
+        "--log",
+        "log.jsonl",
+        "--",
+        "python3",
+        "server.py",
+    ];
+    let mut command = dir.command(&arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |message: &str| {
+        writeln!(input, "{message}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        line
+    };
+    ask(
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#,
+    );
+    for amount in [10, 200] {
+        let answer = ask(&format!(
+            r#"{{"jsonrpc":"2.0","id":{amount},"method":"tools/call","params":{{"name":"pay","arguments":{{"amount":{amount}}}}}}}"#
+        ));
+        // The candidate would deny the second one.
+        assert!(answer.contains("paid"), "{answer}");
+    }
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    let printed = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("candidate rules: 2 calls compared, 1 stricter, 0 looser"), "{printed}");
+    let log = std::fs::read_to_string(dir.0.path().join("log.jsonl")).unwrap();
+    let differs: Vec<&str> = log.lines().filter(|line| line.contains("\"candidate_differs\"")).collect();
+    assert!(differs.len() == 1 && differs[0].contains("at-most-100"), "{log}");
+}
+
+/// An MCP server with one tool.
+const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "0"}},
+        "tools/list": {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "paid"}]},
+    }.get(message["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;

@@ -249,7 +249,18 @@ fn a_server_that_accepts_and_never_reads_stops_nothing_or_everything_as_configur
 fn a_syslog_server_that_is_gone_is_found_again() {
     let dir = dir();
     let path = dir.0.path().join("log.sock");
-    let socket = UnixDatagram::bind(&path).unwrap();
+    // Reads until the first event of so many calls.
+    let serve = |calls: usize| {
+        let socket = UnixDatagram::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            let (mut buffer, mut seen) = (vec![0; 1 << 16], 0);
+            while seen < calls {
+                let length = socket.recv(&mut buffer).unwrap();
+                seen += usize::from(String::from_utf8_lossy(&buffer[..length]).contains("call_decided"));
+            }
+        })
+    };
+    let first_server = serve(1);
     let to = format!("syslog:{}", path.display());
     let arguments = [
         "run",
@@ -274,10 +285,10 @@ fn a_syslog_server_that_is_gone_is_found_again() {
         line
     };
     assert!(outcome().contains("\"executed\""));
-    drop(socket);
+    first_server.join().unwrap();
     fs::remove_file(&path).unwrap();
     while !outcome().contains("log_unavailable") {}
-    let _socket = UnixDatagram::bind(&path).unwrap();
+    let _second_server = serve(usize::MAX);
     while !outcome().contains("\"executed\"") {}
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));

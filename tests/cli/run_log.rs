@@ -14,10 +14,10 @@ const RULES: &str = r#"
 policies:
   - { id: no-big, match: { tool: pay, where: [ { path: $.input.amount, gt: 3 } ] }, deny: {} }
   - { id: three-in-all, match: pay, rate_limit: { limit: 3, per: 1d } }
-  - { id: two-a-run, match: mail, rate_limit: { limit: 2, per: run, key: $.session } }
+  - { id: two-a-run, match: mail, rate_limit: { limit: 2, per: run } }
   - { id: was-read, match: read, label: { add: [untrusted] } }
-  - { id: no-mail-after-reading, match: { tool: mail, session: { labels: [untrusted] } }, deny: {} }
-  - { id: alone, match: { tool: erase, where: [ { path: $.round.size, gt: 1 } ] }, deny: {} }
+  - { id: no-mail-after-reading, match: { tool: mail, where: { path: "$.session.labels[*]", eq: untrusted } }, deny: {} }
+  - { id: alone, match: { tool: erase, where: [ { path: $.session.round.index, gt: 0 } ] }, deny: {} }
   - { id: ask, match: { tool: send }, approval: {} }
 "#;
 
@@ -118,7 +118,7 @@ fn a_session_of_a_log_has_the_runs_of_the_log() {
 #[test]
 fn a_line_of_a_later_version_or_a_cut_one_is_reported_and_the_others_are_evaluated() {
     let newer = logged("c2", "").replace(r#""version":1"#, r#""version":2"#);
-    let cut = &logged("c3", "")[..40];
+    let cut: String = logged("c3", "").chars().take(40).collect();
     let log = format!("{}{newer}{cut}\n{}", logged("c1", ""), logged("c4", ""));
     let dir = TestDir::new(&[("rules.yaml", RULES), ("log.jsonl", &log)]);
     let run = dir.run(&["run", "--policies", "rules.yaml", "--format", "json", "log.jsonl"]);

@@ -400,3 +400,30 @@ proptest! {
         prop_assert!(text.contains(&format!("# Permits {unchanged} of the ")), "{}\n{}", backtest.stdout, text);
     }
 }
+
+#[test]
+fn the_json_document_has_the_rules_their_tests_and_the_report() {
+    let mut events = shop_log();
+    events.push(event(39, 9, "erase", &json!({})));
+    let dir = TestDir::new(&[("log.jsonl", &lines(events))]);
+    let text = dir.run(&["suggest", "log.jsonl"]);
+    let run = dir.run(&["suggest", "log.jsonl", "--format", "json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let document: Value = callgate::json::from_str(&run.stdout).unwrap();
+    assert_eq!((&document["version"], document["rules"].as_str()), (&json!(1), Some(text.stdout.as_str())));
+    let tools = document["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["tool"] == "fetch" && tool["to_decide"].is_number()), "{tools:?}");
+    let (learned, held_out) = (&document["learned"], &document["held_out"]);
+    assert!(learned["calls"].as_u64() > held_out["calls"].as_u64(), "{document}");
+    let stopped = held_out["stopped"].as_array().unwrap();
+    let erased = stopped.iter().find(|stopped| stopped["tool"] == "erase").unwrap();
+    assert_eq!((&erased["calls"], &erased["examples"][0]["line"]), (&json!(1), &json!(241)));
+    // With a directory, the files are written, and the document is printed.
+    let written = dir.run(&["suggest", "log.jsonl", "--format", "json", "--output", "draft"]);
+    assert_eq!(written.stdout, run.stdout);
+    assert_eq!(rules(&dir), text.stdout);
+    assert_eq!(
+        fs::read_to_string(dir.0.path().join("draft/rules.test.yaml")).unwrap(),
+        document["tests"].as_str().unwrap()
+    );
+}

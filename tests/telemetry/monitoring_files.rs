@@ -104,6 +104,31 @@ fn panels_have_places_and_the_selected_data_source() {
     }
 }
 
+/// Grafana publishes the schema of its dashboards as types of TypeScript, whose compiler reports unknown, missing and wrong members.
+#[test]
+fn the_dashboard_fits_the_schema_of_grafana() {
+    let home = packages::node("grafana-schema", &fixtures::root().join("tests/telemetry/dashboard"));
+    let dashboard = fs::read_to_string(monitoring_files().join("grafana-dashboard.json")).unwrap();
+    let check = |dashboard: &str| {
+        let folder = tempfile::tempdir_in(&home).unwrap();
+        let import = "import type { Dashboard } from '@grafana/schema';";
+        fs::write(
+            folder.path().join("dashboard.ts"),
+            format!("{import}\nexport const dashboard: Dashboard = {dashboard};\n"),
+        )
+        .unwrap();
+        let options =
+            ["--noEmit", "--skipLibCheck", "--strict", "--module", "esnext", "--moduleResolution", "bundler"];
+        let mut compiler = Command::new("node");
+        compiler.arg(home.join("node_modules/typescript/bin/tsc")).args(options).arg("dashboard.ts");
+        packages::run(compiler.current_dir(folder.path()), "")
+    };
+    let (printed, is_valid) = check(&dashboard);
+    assert!(is_valid, "{printed}");
+    let (printed, is_valid) = check(&dashboard.replacen("\"gridPos\"", "\"gridPosition\"", 1));
+    assert!(!is_valid && printed.contains("gridPosition"), "{printed}");
+}
+
 #[test]
 fn every_metric_is_documented() {
     let guide = fs::read_to_string(fixtures::root().join("docs/guides/monitor-a-gateway.md")).unwrap();

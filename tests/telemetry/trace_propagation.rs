@@ -103,7 +103,7 @@ async fn a_server_continues_the_span_of_its_call() {
     let gateway = TracedGateway::new(Gateway::with_trace_propagation).await;
     let parent = format!("00-{TRACE}-1111111111111111-00");
     let state = "vendor=a,other=b";
-    gateway.call(1, &[], json!({ "traceparent": parent, "tracestate": state, "progressToken": 7 })).await;
+    gateway.call(1, &[], json!({ "traceparent": parent, "tracestate": state, "example.org/own": 7 })).await;
     gateway.call(2, &[("traceparent", &parent), ("tracestate", state)], json!({})).await;
     // A state without its parent, and a parent that is none, belong to no trace.
     gateway.call(3, &[], json!({ "tracestate": state })).await;
@@ -128,7 +128,7 @@ async fn a_server_continues_the_span_of_its_call() {
     );
     let traces: Vec<bool> = spans.iter().map(|span| hex(&span.trace_id) == TRACE).collect();
     assert_eq!(traces, [true, true, false, false, true]);
-    assert_eq!(received[0]["progressToken"], json!(7));
+    assert_eq!(received[0]["example.org/own"], json!(7));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

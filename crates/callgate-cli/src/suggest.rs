@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_tools;
 use super::new_files::NewFiles;
@@ -50,6 +51,9 @@ pub(super) struct SuggestArgs {
     /// The part of the sessions, the latest ones, that the draft is not learned from, but tested on
     #[arg(long, value_name = "FRACTION", default_value_t = 0.2, value_parser = parse_part)]
     hold_out: f64,
+    /// Output format: text, or one JSON document with the rules, their tests and the report
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// Recordings, the oldest first
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
@@ -102,15 +106,27 @@ pub(super) fn suggest(arguments: &SuggestArgs, output: &mut Output) -> Result<Ex
     };
     let header: String = report.header().iter().map(|line| format!("# {line}\n")).collect();
     let rules = format!("{header}{}", draft.rules);
+    let document = match arguments.format {
+        OutputFormat::Json => {
+            Some(report.json(&rules).map_err(|error| CommandError::new(error.to_string()))?)
+        }
+        OutputFormat::Text => None,
+    };
     match (files, arguments.output.as_deref()) {
         (Some(files), Some(directory)) => {
             let tools = tools.map(|tools| tools_text(&tools)).transpose()?;
             let mut texts = vec![("rules.yaml", rules.as_str()), ("rules.test.yaml", draft.tests.as_str())];
             texts.extend(tools.as_deref().map(|tools| ("tools.json", tools)));
             let written = files.write(&texts)?;
-            write!(output, "{}", report.text(output.colour))?;
-            write_next_steps(output, directory, &written)?;
+            match &document {
+                Some(document) => writeln!(output, "{document}")?,
+                None => {
+                    write!(output, "{}", report.text(output.colour))?;
+                    write_next_steps(output, directory, &written)?;
+                }
+            }
         }
+        _ if let Some(document) = &document => writeln!(output, "{document}")?,
         _ => {
             write!(output, "{rules}")?;
             output.flush()?;

@@ -5,6 +5,7 @@ mod github;
 mod json;
 mod phrases;
 mod suggest;
+mod suggest_json;
 mod text;
 
 #[doc(hidden)]

@@ -1,25 +1,27 @@
 //! What a draft permits of one tool: its arguments, who may call it with which values, and how often.
 
+mod call_limits;
+mod group_rules;
+
 use std::collections::BTreeMap;
 
 use callgate::safe_text::look_alike_form;
 
+use self::call_limits::limits;
+use self::group_rules::{differs, group_rule};
 use super::confidential_values::ConfidentialValues;
 use super::field_rules::FieldRules;
-use super::number_rounding::round_count;
 use super::rare_finding::{MAX_FINDINGS, RareFinding, shown_text};
 use super::support::Support;
 use super::usage_profile::{CallGroup, PrincipalCounts, ToolName, ToolProfile};
-use super::value_rule::{AbsentForm, FieldRule, MemberRule, ValueRule};
+use super::value_rule::{AbsentForm, FieldRule};
+
+pub(super) use call_limits::LimitRule;
 
 /// The most principals of a rule.
 const MAX_PRINCIPALS: usize = 20;
 /// The least calls of a principal whose calls have a rule of their own.
 const MIN_PRINCIPAL_CALLS: u64 = 10;
-/// Calls per hour beyond which no limit is drafted.
-const MAX_PER_HOUR: u64 = 1_000;
-/// Ranges of two principals differ if a bound of one is this many times that of the other.
-const DIFFERENT_BOUNDS: f64 = 2.0;
 
 /// The rules of one tool.
 #[derive(Clone, Debug)]
@@ -51,16 +53,6 @@ pub(super) struct Permission {
 pub(super) struct ExemptCalls {
     pub(super) principals: Option<Vec<String>>,
     pub(super) rule: FieldRule,
-}
-
-/// A limit on the number of calls.
-#[derive(Clone, Debug)]
-pub(super) struct LimitRule {
-    pub(super) suffix: &'static str,
-    pub(super) limit: u64,
-    pub(super) per: &'static str,
-    pub(super) by_principal: bool,
-    pub(super) evidence: String,
 }
 
 /// What the drafts of all tools share.
@@ -230,72 +222,6 @@ impl DraftSettings<'_> {
     }
 }
 
-/// The rule of some of a tool's calls. Arguments that these calls do not have are forbidden in them.
-fn group_rule(
-    arguments: &FieldRule,
-    group: &super::field_profile::FieldProfile,
-    rules: &mut FieldRules<'_>,
-) -> Option<FieldRule> {
-    let mut rule = rules.arguments(group)?;
-    forbid_further_members(&mut rule, arguments);
-    Some(rule)
-}
-
-fn forbid_further_members(rule: &mut FieldRule, all: &FieldRule) {
-    match (&mut rule.rule, &all.rule) {
-        (ValueRule::Members(members), ValueRule::Members(all)) => {
-            for (name, member) in all {
-                match members.get_mut(name) {
-                    Some(known) => forbid_further_members(&mut known.field, &member.field),
-                    None => drop(members.insert(name.clone(), absent_member())),
-                }
-            }
-        }
-        (ValueRule::Items { item, .. }, ValueRule::Items { item: all, .. }) => {
-            forbid_further_members(item, all);
-        }
-        _ => {}
-    }
-}
-
-fn absent_member() -> MemberRule {
-    let field = FieldRule {
-        types: Vec::new(),
-        is_nullable: false,
-        rule: ValueRule::Absent,
-        evidence: "rare in these calls".to_owned(),
-    };
-    MemberRule { is_required: false, field }
-}
-
-/// Whether two rules permit clearly different values.
-fn differs(one: &ValueRule, other: &ValueRule) -> bool {
-    match (one, other) {
-        (ValueRule::Range { least, most }, ValueRule::Range { least: other_least, most: other_most }) => {
-            let far = |one: Option<f64>, other: Option<f64>| match (one, other) {
-                (Some(one), Some(other)) => {
-                    let (small, large) = (one.abs().min(other.abs()), one.abs().max(other.abs()));
-                    (one < 0.0) != (other < 0.0) || large > small * DIFFERENT_BOUNDS
-                }
-                _ => true,
-            };
-            far(most.as_f64(), other_most.as_f64()) || far(least.as_f64(), other_least.as_f64())
-        }
-        (ValueRule::Members(one), ValueRule::Members(other)) => one.iter().any(|(name, member)| {
-            other.get(name).is_some_and(|other| differs(&member.field.rule, &other.field.rule))
-        }),
-        (ValueRule::Items { item: one, .. }, ValueRule::Items { item: other, .. }) => {
-            differs(&one.rule, &other.rule)
-        }
-        (ValueRule::OneOf(_), ValueRule::OneOf(_))
-        | (ValueRule::Hosts { .. }, ValueRule::Hosts { .. })
-        | (ValueRule::Domains(_), ValueRule::Domains(_))
-        | (ValueRule::Directories { .. }, ValueRule::Directories { .. }) => one != other,
-        (ValueRule::Absent, other) | (other, ValueRule::Absent) => *other != ValueRule::Absent,
-        _ => false,
-    }
-}
-
 /// Of names that look alike, the one with the most calls.
 pub(super) fn without_look_alikes<'n>(names: impl Iterator<Item = (&'n String, &'n Support)>) -> Vec<String> {
     let mut by_form: BTreeMap<String, (&String, u64)> = BTreeMap::new();
@@ -330,35 +256,4 @@ fn evidence(profile: &ToolProfile) -> Vec<String> {
         });
     }
     vec![parts.join(", ")]
-}
-
-fn calls(number: u64) -> String {
-    format!("{number} {}", if number == 1 { "call" } else { "calls" })
-}
-
-fn limits(profile: &ToolProfile, required: usize) -> Vec<LimitRule> {
-    let mut limits = Vec::new();
-    if let Some(most) = profile.rates.per_run().usual(required) {
-        limits.push(LimitRule {
-            suffix: "per-run",
-            limit: round_count(*most),
-            per: "run",
-            by_principal: false,
-            evidence: format!("usual: {} in one run", calls(*most)),
-        });
-    }
-    if let Some(most) = profile.rates.per_hour().usual(required)
-        && round_count(*most) <= MAX_PER_HOUR
-    {
-        let by_principal = !profile.principals.unnamed.is_usual(required);
-        let whose = if by_principal { " of one principal" } else { "" };
-        limits.push(LimitRule {
-            suffix: "per-hour",
-            limit: round_count(*most),
-            per: "1h",
-            by_principal,
-            evidence: format!("usual: {}{whose} in an hour", calls(*most)),
-        });
-    }
-    limits
 }

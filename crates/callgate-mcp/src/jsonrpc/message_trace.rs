@@ -21,7 +21,7 @@ pub(crate) struct MessageTrace {
     pub(crate) parent: Option<String>,
     /// Its `tracestate`.
     pub(crate) state: Option<String>,
-    /// What stands for its MCP session in traces.
+    /// The name of its MCP session in traces.
     pub(crate) mcp_session: Option<String>,
 }
 

@@ -13,15 +13,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::{mpsc, watch};
 
 use super::metric_sender::{MetricSender, MetricSource};
-
-/// The name of the instrumentation scope.
-pub(super) const SCOPE: &str = "callgate";
-/// The name of the service in resources.
-pub(super) const SERVICE: &str = "callgate";
-/// The scope of all spans and records.
-pub(super) fn scope() -> InstrumentationScope {
-    InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build()
-}
+use super::scope::{SERVICE, scope};
 
 /// The number of spans and records that wait to be sent.
 const QUEUE_LENGTH: usize = 8_192;

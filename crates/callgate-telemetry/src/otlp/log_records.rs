@@ -8,7 +8,7 @@ use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, LoggerProvider 
 use opentelemetry::trace::SpanContext;
 use opentelemetry_sdk::logs::{SdkLogRecord, SdkLogger, SdkLoggerProvider};
 
-use super::exporter_thread::SCOPE;
+use super::scope::SCOPE;
 
 /// Formats events as log records.
 pub(super) struct LogRecords {

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-use super::exporter_thread::{SCOPE, SERVICE};
+use super::scope::{SCOPE, SERVICE};
 
 /// The times of data points, in nanoseconds since 1970.
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@ mod exporter_thread;
 mod log_records;
 mod metric_request;
 mod metric_sender;
+mod scope;
 mod tool_spans;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -14,7 +14,7 @@ use opentelemetry::trace::{
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks};
 
-use super::exporter_thread::scope;
+use super::scope::scope;
 
 /// The number of calls whose events are collected, and of requests that later calls link to.
 const MAX_CALLS: usize = 10_000;
