@@ -1,5 +1,7 @@
 //! Traces across a gateway: the span of a client, the one of the call, and what the server is told.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use callgate::Engine;
@@ -12,7 +14,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::collector::{Collector, attribute, hex};
 use crate::fixtures;
-use crate::gateway_http::harness::{RunningGateway, Upstream, stateless_request};
+use crate::gateway_http::harness::{RunningGateway, Upstream, initialize, stateless_request};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
@@ -153,4 +155,61 @@ async fn the_session_of_a_call_is_recognizable_and_its_id_secret() {
         sessions.iter().all(|session| !sent.contains(session.as_str())),
         "whoever has the id can use the session"
     );
+}
+
+/// A server that answers a call with its `_meta`.
+const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "0"}},
+        "tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": message.get("params", {}).get("_meta", {}).get("traceparent", "none")}]},
+    }.get(message["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+/// The span that the server of a gateway is told of, with this option.
+fn span_told_by_proxy(option: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("server.py"), SERVER).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_callgate"))
+        .arg("proxy")
+        .args(option)
+        .args(["--", "python3", "server.py"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |message: Value| {
+        writeln!(input, "{message}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        callgate::json::parse(&line).unwrap()
+    };
+    ask(initialize());
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
+    let told = ask(call)["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    told
+}
+
+#[test]
+fn the_gateway_names_its_spans_to_servers_if_a_collector_gets_them() {
+    let collector = Collector::default();
+    let told = span_told_by_proxy(&["--log", &format!("otlp:{}", collector.start())]);
+    let [span] = &collector.spans()[..] else { panic!("{:?}", collector.spans()) };
+    assert_eq!(told, format!("00-{}-{}-01", hex(&span.trace_id), hex(&span.span_id)));
+    // The metrics of the gateway, with those that no event changes.
+    for name in ["callgate_calls", "callgate_upstream_up", "callgate_build_info"] {
+        assert!(collector.metric(name).data.is_some(), "{name}");
+    }
+    assert_eq!(span_told_by_proxy(&[]), "none");
 }

@@ -1,4 +1,4 @@
-//! Traces, metrics and logs over OTLP: events → spans and log records, sent by a thread of its own, and the metrics of [`Metrics`]. A collector that can't be reached delays no
+//! Traces, metrics and logs over OTLP: events → spans and log records, sent by a thread of its own, and the metrics of `Metrics`. A collector that can't be reached delays no
 //! call; what it misses is counted.
 
 mod exporter_thread;
