@@ -38,9 +38,12 @@ impl RulesVersion {
         Self::new(policy::build_texts(texts), callgate_policy_tests::load_texts::<String, String>([]))
     }
 
-    fn new(mut loaded: LoadedBundle, tests: LoadedSuite) -> Result<Self, Box<LoadedBundle>> {
+    fn new(mut loaded: LoadedBundle, mut tests: LoadedSuite) -> Result<Self, Box<LoadedBundle>> {
         match loaded.policies.take().map(Arc::new) {
-            Some(compiled) => Ok(Self { loaded, compiled, tests }),
+            Some(compiled) => {
+                tests.resolve_names(&compiled);
+                Ok(Self { loaded, compiled, tests })
+            }
             None => Err(Box::new(loaded)),
         }
     }

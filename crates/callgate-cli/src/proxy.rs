@@ -8,6 +8,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_context;
 use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
+use super::notify_args::{self, NotifyArgs};
 use super::observability::Observability;
 use super::open_logs::OpenLogs;
 use super::output::{print_warning, quote_shell_word};
@@ -67,6 +68,8 @@ pub(super) struct ProxyArgs {
     #[command(flatten)]
     metrics: MetricsArgs,
     #[command(flatten)]
+    notify: NotifyArgs,
+    #[command(flatten)]
     candidate: CandidateArgs,
     #[command(flatten)]
     listening: HttpArgs,
@@ -89,6 +92,10 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
+    let notifications = match arguments.notify.read() {
+        Ok(file) => file,
+        Err(exit) => return Ok(exit),
+    };
     let runtime = match arguments.listening.is_enabled() {
         // Local clients and servers need cores, too, and every hand-over of a message between threads adds latency.
         true => tokio::runtime::Builder::new_multi_thread()
@@ -106,7 +113,13 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let candidate = arguments.candidate.load_for_service(config.candidate)?;
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
     let store = state.store;
-    let engine = observability.observe(Engine::builder(rules), GATEWAY_BUNDLE);
+    let mut engine = observability.observe(Engine::builder(rules), GATEWAY_BUNDLE);
+    let mut notification_tasks = None;
+    if let Some(file) = notifications {
+        let (notifier, tasks) = notify_args::start(file, &runtime);
+        engine = engine.observer(notifier);
+        notification_tasks = Some(tasks);
+    }
     let engine = engine.store(Arc::clone(&store)).keys(state.keys).build();
     let mut watched = vec![(engine.clone(), policies)];
     let mut servers = Vec::new();
@@ -213,6 +226,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             () = second_signal => Ok(()),
         }
     });
+    if let Some(tasks) = notification_tasks {
+        runtime.block_on(tasks.finish());
+    }
     // The thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
     observability.shut_down_candidate();

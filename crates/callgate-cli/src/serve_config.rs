@@ -145,7 +145,7 @@ fn located(name: &str, text: &str, file: &Path) -> OsString {
         }
     }
     // `stderr`, or a destination with a scheme.
-    let is_name = text == "stderr" || text == "journald" || text.contains(':');
+    let is_name = ["stderr", "journald", "syslog"].contains(&text) || text.contains(':');
     if name == "log" && !is_name { below.join(text).into() } else { text.into() }
 }
 
