@@ -1,6 +1,6 @@
 //! Calls in a file, one JSON object a line: the call with its session and the recorded answer of its tool → [`CallRecord`].
 
-use super::{CallTrace, FormerArguments, Task, ToolCall};
+use super::{FormerArguments, Task, ToolCall};
 use crate::json::{self, Value};
 
 /// The recorded answer of a tool.
@@ -128,7 +128,7 @@ impl CallRecord {
                 context,
                 options: Value::Null,
                 trace_parent: None,
-                trace: CallTrace::default(),
+                trace: None,
                 former_arguments: FormerArguments::default(),
             },
             session,

@@ -64,8 +64,8 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
     /// What traces show of the call beside its parent. For observers: policies do not see it.
-    #[serde(default, skip_serializing_if = "CallTrace::is_empty")]
-    pub trace: CallTrace,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<CallTrace>>,
     /// The arguments that it had before something changed them.
     #[doc(hidden)]
     #[serde(skip)]
@@ -88,7 +88,7 @@ impl ToolCall {
             context: Value::Null,
             options: Value::Null,
             trace_parent: None,
-            trace: CallTrace::default(),
+            trace: None,
             former_arguments: FormerArguments::default(),
         }
     }

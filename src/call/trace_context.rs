@@ -25,13 +25,6 @@ pub struct CallTrace {
     pub mcp_session: Option<String>,
 }
 
-impl CallTrace {
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A span, as the header `traceparent` names it.
 ///
 /// The flag `sampled` is not part of it: a client must not decide whether its calls are traced.

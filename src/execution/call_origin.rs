@@ -38,7 +38,7 @@ impl<'a> CallOrigin<'a> {
             task: self.task,
             round: self.round,
             trace_parent: self.call.trace_parent.as_deref(),
-            trace: &self.call.trace,
+            trace: self.call.trace.as_deref(),
         }
     }
 }

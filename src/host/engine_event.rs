@@ -61,7 +61,7 @@ pub struct CallIdentity<'a> {
     /// The span that the call belongs to, as the host supplied it: a `traceparent` (W3C Trace Context), which may be malformed.
     pub trace_parent: Option<&'a str>,
     /// What traces show of the call beside its parent, as the host supplied it.
-    pub trace: &'a CallTrace,
+    pub trace: Option<&'a CallTrace>,
 }
 
 /// What happened.

@@ -171,7 +171,7 @@ fn a_trace_state_is_kept_with_a_valid_parent_only() {
     ] {
         let mut call = ToolCall::new("c1", "read", json!({}));
         call.trace_parent = parent;
-        call.trace.state = Some(state.to_owned());
+        call.trace.get_or_insert_default().state = Some(state.to_owned());
         let (spans, _) = export_call(call, Content::Digests);
         assert_eq!(spans[0].trace_state, expected, "{state}");
     }

@@ -118,7 +118,7 @@ impl Gateway {
         if self.names_spans {
             let parent = call.trace_parent.as_deref().and_then(TraceParent::parse);
             let span = parent.map_or_else(TraceParent::new_root, |parent| parent.new_child());
-            call.trace.span = span.map(|span| span.to_string());
+            call.trace.get_or_insert_default().span = span.map(|span| span.to_string());
         }
     }
 

@@ -149,6 +149,6 @@ fn identity_of(completed: &CompletedCall) -> CallIdentity<'_> {
         task: &completed.task,
         round: completed.round,
         trace_parent: completed.call.trace_parent.as_deref(),
-        trace: &completed.call.trace,
+        trace: completed.call.trace.as_deref(),
     }
 }

@@ -43,23 +43,25 @@ impl JsonRpcMessage {
         };
         call.trace_parent = parent.filter(|text| text.len() <= MAX_TRACE_PARENT_BYTES).map(str::to_owned);
         let is_valid = call.trace_parent.as_deref().and_then(TraceParent::parse).is_some();
-        call.trace = CallTrace {
+        let trace = CallTrace {
             state: state.filter(|text| is_valid && text.len() <= MAX_TRACE_STATE_BYTES).map(str::to_owned),
             span: None,
             mcp_session: outer.mcp_session.clone(),
         };
+        call.trace = (trace != CallTrace::default()).then(|| Box::new(trace));
     }
 
     /// Names the call's own span in `_meta`, if it has one, so that the spans of the server are its children.
     pub(crate) fn set_trace_from(&mut self, call: &ToolCall) {
-        let Some(span) = &call.trace.span else { return };
+        let Some(trace) = call.trace.as_deref() else { return };
+        let Some(span) = &trace.span else { return };
         let mut meta = match self.param("_meta") {
             Some(Value::Object(meta)) => meta.clone(),
             Some(_) => return,
             None => Map::new(),
         };
         meta.insert(TRACE_PARENT.to_owned(), span.as_str().into());
-        match &call.trace.state {
+        match &trace.state {
             Some(state) => meta.insert(TRACE_STATE.to_owned(), state.as_str().into()),
             None => meta.remove(TRACE_STATE),
         };

@@ -105,10 +105,10 @@ impl ToolSpans {
     fn open_span(&self, call: &CallIdentity<'_>, seen: SystemTime) -> OpenSpan {
         let parent = call.trace_parent.and_then(TraceParent::parse);
         // The state belongs to the parent.
-        let state =
-            parent.and(call.trace.state.as_deref()).and_then(|state| state.parse().ok()).unwrap_or_default();
+        let state = call.trace.and_then(|trace| trace.state.as_deref());
+        let state = parent.and(state).and_then(|state| state.parse().ok()).unwrap_or_default();
         let parent = parent.map(|parent| span_context(&parent, true, TraceState::clone(&state)));
-        let own = call.trace.span.as_deref().and_then(TraceParent::parse);
+        let own = call.trace.and_then(|trace| TraceParent::parse(trace.span.as_deref()?));
         let context = match own {
             Some(own) => span_context(&own, false, state),
             None => {
@@ -163,7 +163,7 @@ impl ToolSpans {
                 attributes.push(KeyValue::new("mcp.method.name", "tools/call"));
                 attributes.push(text("callgate.server", server));
             }
-            if let Some(session) = &call.trace.mcp_session {
+            if let Some(session) = call.trace.and_then(|trace| trace.mcp_session.as_deref()) {
                 attributes.push(text("mcp.session.id", session));
             }
             if let Some(principal) = call.context.get("principal").and_then(|principal| principal.as_str()) {
