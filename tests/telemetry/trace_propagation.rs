@@ -1,4 +1,4 @@
-//! Traces across a gateway: the span of a client, the one of the call, and what the server is told.
+//! Traces across a gateway: the span of a client, the one of the call, and what the server receives.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -172,7 +172,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 "#;
 
-/// The span that the server of a gateway is told of, with this option.
+/// The span that the server of a gateway receives, with this option.
 fn span_told_by_proxy(option: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("server.py"), SERVER).unwrap();

@@ -190,11 +190,11 @@ impl Operation {
         })
     }
 
-    /// Records the result that the host reports for an execution. The same report may be sent again.
+    /// Records the result that the host reports for an execution, and returns whether it is new: the same report may be sent again.
     ///
     /// # Errors
     /// There is no such execution, its result was reported with another content, or nobody waits for it any more.
-    pub(crate) fn report(&self, index: usize, result: ReportedResult) -> Result<(), Problem> {
+    pub(crate) fn report(&self, index: usize, result: ReportedResult) -> Result<bool, Problem> {
         let digest = report_digest(&result);
         let mut state = self.lock();
         let execution = state
@@ -202,7 +202,7 @@ impl Operation {
             .get_mut(index)
             .ok_or_else(|| Problem::not_found("the operation has no such execution"))?;
         match &execution.stage {
-            ExecutionStage::Reported(known) if *known == digest => return Ok(()),
+            ExecutionStage::Reported(known) if *known == digest => return Ok(false),
             ExecutionStage::Reported(_) => {
                 let detail = "another result was reported for this execution; the first one counts";
                 return Err(Problem::new(409, "already_reported", detail));
@@ -217,7 +217,7 @@ impl Operation {
             execution.stage = ExecutionStage::Abandoned(DROPPED);
             return Err(Problem::new(410, "abandoned", DROPPED));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Hands a call over to the host.
@@ -313,8 +313,8 @@ mod tests {
         assert_eq!(status["executions"][0]["id"], "op_1.0");
         assert_eq!(status["executions"][0]["input"], json!({ "n": 1 }));
         let report = |output: Value| operation.report(0, Ok(output.into()));
-        assert_eq!(report(json!("paid")), Ok(()));
-        assert_eq!(report(json!("paid")), Ok(()), "a repeated report changes nothing");
+        assert_eq!(report(json!("paid")), Ok(true));
+        assert_eq!(report(json!("paid")), Ok(false), "a repeated report changes nothing");
         assert_eq!(report(json!("not paid")).unwrap_err().code, "already_reported");
         assert_eq!(operation.report(1, Ok(json!(1).into())).unwrap_err().status, 404);
         assert_eq!(execution.await.unwrap().unwrap().output, json!("paid"));

@@ -23,7 +23,7 @@ const MAX_BYTES_PER_CALLER: usize = 64 << 20;
 /// The most bytes that all open operations hold.
 const MAX_OPEN_BYTES: usize = 256 << 20;
 /// A report up to this length is taken even then, so that every operation can be ended, with an error if need be.
-const SMALL_REPORT: usize = 16 << 10;
+const SMALL_REPORT: usize = 1 << 10;
 /// The most operations that are kept after their end; the oldest are removed first.
 const MAX_ENDED: usize = 10_000;
 /// The most bytes of results of operations that have ended; the oldest are removed first.
@@ -134,19 +134,20 @@ impl OperationTable {
         Ok(OperationStart::New(operation))
     }
 
-    /// Counts the result that is reported for an operation in progress.
+    /// Checks that an operation in progress may hold a result of this length.
     ///
     /// # Errors
     /// The operations of its caller hold too much memory.
-    pub(crate) fn reserve(&self, operation: &Operation, bytes: usize) -> Result<(), Problem> {
+    pub(crate) fn check_report(&self, operation: &Operation, bytes: usize) -> Result<(), Problem> {
+        if bytes <= SMALL_REPORT { Ok(()) } else { self.lock().check_bytes(&operation.owner, bytes) }
+    }
+
+    /// Counts a result that was recorded. One that is sent again holds nothing more, or a caller could use up what others may hold.
+    pub(crate) fn hold_report(&self, operation: &Operation, bytes: usize) {
         let mut entries = self.lock();
-        if bytes > SMALL_REPORT {
-            entries.check_bytes(&operation.owner, bytes)?;
-        }
         if operation.ended_since().is_none() {
             entries.hold(operation, bytes);
         }
-        Ok(())
     }
 
     /// Notes that an operation has ended. An equal request starts a new one from then on.
@@ -327,9 +328,9 @@ mod tests {
         }
         assert_eq!(open.len(), 4);
         assert!(start_of(&table, "honest", None, 16 * MIB).is_some());
-        let refused = table.reserve(&open[0], MIB).unwrap_err();
+        let refused = table.check_report(&open[0], MIB).unwrap_err();
         assert_eq!((refused.status, refused.code), (429, "too_many_operations"));
-        assert!(table.reserve(&open[0], 1_000).is_ok(), "an error can always be reported");
+        assert!(table.check_report(&open[0], 1_000).is_ok(), "an error can always be reported");
         for operation in &open {
             operation.complete(json!({}));
             table.end(operation);

@@ -181,8 +181,10 @@ async fn report(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let (operation, index) = request.parameter(0).rsplit_once('.').ok_or_else(unknown)?;
     let index: usize = index.parse().map_err(|_| unknown())?;
     let operation = api.operations.find(operation, &api.caller_name(&request.caller))?;
-    api.operations.reserve(&operation, request.body_bytes)?;
-    operation.report(index, result)?;
+    api.operations.check_report(&operation, request.body_bytes)?;
+    if operation.report(index, result)? {
+        api.operations.hold_report(&operation, request.body_bytes);
+    }
     Ok(respond(operation.status(wait).await))
 }
 
