@@ -146,7 +146,7 @@ impl ToolCatalog {
 
 /// Completes the tools that a server describes by those that the rules declare for it: a schema that the server does not give is the declared
 /// one, and a tool that it does not describe is known as declared.
-pub(crate) fn add_declared(tools: &mut Vec<ToolDescriptor>, declared: &[ToolDescriptor], server: &str) {
+pub fn add_declared(tools: &mut Vec<ToolDescriptor>, declared: &[ToolDescriptor], server: &str) {
     let of_server = |tool: &&ToolDescriptor| tool.server.as_deref().is_none_or(|name| name == server);
     for declared in declared.iter().filter(of_server) {
         match tools.iter_mut().find(|tool| tool.name == declared.name) {

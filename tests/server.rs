@@ -17,4 +17,6 @@ mod lines;
 mod notifications;
 mod openapi;
 mod restarts;
+mod slack_answers;
 mod tls;
+mod tool_servers;

@@ -34,7 +34,7 @@ use crate::execution::{
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor};
 use crate::json::Value;
-use crate::kernel::{EventListener, Kernel, Layers};
+use crate::kernel::{EventListener, Kernel, Layers, is_never_called};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, ResultOutput, ResultPart};
 use crate::policy::CompiledPolicies;
@@ -224,6 +224,14 @@ impl Session {
         self
     }
 
+    /// Replaces all tools by a catalog, which sessions can share.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_tool_catalog(mut self, catalog: Arc<ToolCatalog>) -> Self {
+        self.tools = Some(catalog);
+        self
+    }
+
     fn add_tools(&mut self, tools: impl IntoIterator<Item = ToolDescriptor>) {
         let known = self.tools.as_deref().unwrap_or(&self.shared.tools);
         self.tools = Some(Arc::new(known.with_tools(tools)));
@@ -232,6 +240,13 @@ impl Session {
     /// The merged tools of the engine, the prompt and the call.
     pub fn tools(&self) -> &[ToolDescriptor] {
         self.tools.as_deref().unwrap_or(&self.shared.tools).descriptors()
+    }
+
+    /// Whether every call of a tool is denied, whatever its arguments.
+    #[doc(hidden)]
+    pub fn never_runs(&self, tool: &ToolDescriptor) -> bool {
+        let server = tool.server.as_deref().unwrap_or_default();
+        self.layers().iter().any(|policies| is_never_called(policies, server, &tool.name))
     }
 
     /// Sets a closure that formats results for the model. Where it returns `None`, the plain result is used. It

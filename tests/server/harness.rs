@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::json::{self, Value, json};
-use callgate::{Engine, Keys, load_text};
+use callgate::{Engine, EngineBuilder, Keys, load_text};
 use callgate_http::IdentityFile;
-use callgate_server::{ActivityLog, DecisionServer};
+use callgate_server::{ActivityLog, DecisionServer, Notifier};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -65,8 +65,31 @@ impl RunningServer {
         folder: TempDir,
         configure: impl FnOnce(DecisionServer) -> DecisionServer,
     ) -> Self {
-        let (server, token) = decision_server(rules, folder.path()).with_local_approver("ann").unwrap();
-        let server = configure(server);
+        Self::start_with(rules, folder, &[], |server, _| configure(server)).await
+    }
+
+    /// A server with the state of a folder and tools of its hosts, configured with its engine.
+    pub async fn start_with(
+        rules: &str,
+        folder: TempDir,
+        tools: &[&str],
+        configure: impl FnOnce(DecisionServer, &Engine) -> DecisionServer,
+    ) -> Self {
+        let tools = json!(tools.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>()).to_string();
+        let tools = callgate::tools::parse_list(&tools).unwrap();
+        let (server, engine) = server_and_engine(rules, folder.path(), |builder| builder.tools(tools));
+        Self::listen(configure(server, &engine), folder).await
+    }
+
+    /// A server that sends messages, and takes the answers that they lead to.
+    pub async fn with_notifier(rules: &str, notifier: Notifier) -> Self {
+        let (folder, answers) = (tempfile::tempdir().unwrap(), notifier.channel_answers());
+        let (server, _) = server_and_engine(rules, folder.path(), |builder| builder.observer(notifier));
+        Self::listen(server.with_channel_answers(answers), folder).await
+    }
+
+    async fn listen(server: DecisionServer, folder: TempDir) -> Self {
+        let (server, token) = server.with_local_approver("ann").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -144,12 +167,21 @@ impl RunningServer {
 
 /// A server with the state file of a folder.
 pub fn decision_server(rules: &str, folder: &Path) -> DecisionServer {
+    server_and_engine(rules, folder, |builder| builder).0
+}
+
+fn server_and_engine(
+    rules: &str,
+    folder: &Path,
+    observe: impl FnOnce(EngineBuilder) -> EngineBuilder,
+) -> (DecisionServer, Engine) {
     let url = format!("file:{}", folder.join("state.db").display());
     let store = callgate_sqlite::open_store(&url).unwrap();
     let activity = ActivityLog::default();
     let builder =
         Engine::builder(load_text(rules).unwrap()).store(Arc::clone(&store)).keys(Keys::parse(KEY).unwrap());
-    DecisionServer::new(activity.observe(builder).build(), store, activity)
+    let engine = observe(activity.observe(builder)).build();
+    (DecisionServer::new(engine.clone(), store, activity), engine)
 }
 
 /// A call in a session.

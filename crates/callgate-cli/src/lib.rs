@@ -46,6 +46,7 @@ mod server_args;
 mod state_store;
 mod task;
 mod tls_args;
+mod tool_server_args;
 mod test;
 mod reload_output;
 

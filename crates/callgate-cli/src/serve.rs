@@ -23,10 +23,12 @@ use super::rules_args;
 use super::shutdown_signal::wait_for_shutdown;
 use super::state_store::OpenStateStore;
 use super::tls_args::TlsArgs;
+use super::tool_server_args::{self, ToolServerArgs};
 use callgate::durations;
 use callgate::engine::Engine;
 use callgate_http::{HealthProbe, IdentityFile};
 use callgate_server::{ActivityLog, DecisionServer};
+use callgate_telemetry::Metrics;
 
 /// The address without `--listen`.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8181";
@@ -91,6 +93,8 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 12_000, conflicts_with = "stdio")]
     most_connections: usize,
     #[command(flatten)]
+    servers: ToolServerArgs,
+    #[command(flatten)]
     candidate: CandidateArgs,
     #[command(flatten)]
     log: LogArgs,
@@ -115,6 +119,10 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
             print_diagnostics(&error.diagnostics, &error.sources);
             return Ok(ExitStatus::Failure);
         }
+    };
+    let servers = match arguments.servers.read()? {
+        Ok(servers) => servers,
+        Err(exit) => return Ok(exit),
     };
     let notifications = match arguments.notify.read() {
         Ok(file) => file,
@@ -142,21 +150,45 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
     let mut builder = activity.observe(observability.observe(builder, BUNDLE));
     let mut notification_tasks = None;
+    let mut channel_answers = None;
     if let Some(file) = notifications {
         let (notifier, tasks) = notify_args::start(file, &runtime);
+        channel_answers = Some(notifier.channel_answers());
         builder = builder.observer(notifier);
         notification_tasks = Some(tasks);
     }
     let engine = builder.build();
     let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
     let _candidate_watcher = observability.watch_candidate()?;
-    let health = HealthProbe::new(Arc::clone(&state.store), Vec::new);
-    runtime.block_on(observability.serve_metrics(health, |_| {}))?;
+    let servers = {
+        let _runtime = runtime.enter();
+        servers.map(|config| tool_server_args::connect(config, &engine, &observability)).transpose()?
+    };
+    let servers_up = {
+        let servers = servers.clone();
+        move || servers.iter().flat_map(|servers| servers.servers_up()).map(|(_, is_up)| is_up).collect()
+    };
+    let health = HealthProbe::new(Arc::clone(&state.store), servers_up);
+    let refresh = {
+        let servers = servers.clone();
+        move |metrics: &Metrics| {
+            for (server, is_up) in servers.iter().flat_map(|servers| servers.servers_up()) {
+                metrics.set_upstream_up(server, is_up);
+            }
+        }
+    };
+    runtime.block_on(observability.serve_metrics(health, refresh))?;
     let mut server = DecisionServer::new(engine, state.store, activity)
         .with_context(context)
         .with_report_timeout(arguments.report_timeout)
         .with_max_connections(arguments.most_connections)
         .with_log(|text| print_warning(text));
+    if let Some(answers) = channel_answers {
+        server = server.with_channel_answers(answers);
+    }
+    if let Some(servers) = servers {
+        server = server.with_tool_servers(servers);
+    }
     if let Some(tls) = arguments.tls.open()? {
         server = server.with_tls(tls);
     }

@@ -12,7 +12,7 @@ use callgate::policy;
 use callgate::source::{self, YamlNode};
 
 /// The options whose values are paths.
-const PATHS: [&str; 10] = [
+const PATHS: [&str; 11] = [
     "policies",
     "auth",
     "tls-cert",
@@ -22,6 +22,7 @@ const PATHS: [&str; 10] = [
     "context",
     "candidate",
     "notify",
+    "servers",
     "audit-key",
 ];
 /// What precedes the path in values of `state` and `log`.

@@ -44,7 +44,7 @@ pub struct Gateway {
     /// The rules can be reloaded while it runs.
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
-    tools_listed: Box<ToolsListed>,
+    tools_listed: Vec<Box<ToolsListed>>,
     /// Which servers answer.
     pub(super) server_health: ServerHealth,
     /// Those of the connected clients.
@@ -76,7 +76,7 @@ impl Gateway {
             task: None,
             rules_can_change: false,
             log: Box::new(|_| {}),
-            tools_listed: Box::new(|_, _| {}),
+            tools_listed: Vec::new(),
             notifiers: Mutex::new(Vec::new()),
             logged_tools: Mutex::default(),
         }
@@ -159,13 +159,13 @@ impl Gateway {
         self
     }
 
-    /// Sets a listener that receives the name and the tools of a server each time a client has loaded them.
+    /// Adds a listener that receives the name and the tools of a server each time a client has loaded them.
     #[must_use]
     pub fn with_tools_listener(
         mut self,
         listener: impl Fn(&str, &[ToolDescriptor]) + Send + Sync + 'static,
     ) -> Self {
-        self.tools_listed = Box::new(listener);
+        self.tools_listed.push(Box::new(listener));
         self
     }
 
@@ -187,7 +187,7 @@ impl Gateway {
     }
 
     pub(super) fn report_tools(&self, server: &str, tools: &[ToolDescriptor]) {
-        (self.tools_listed)(server, tools);
+        self.tools_listed.iter().for_each(|listener| listener(server, tools));
     }
 
     /// The review status of a tool. Without a lock file, every tool is accepted.

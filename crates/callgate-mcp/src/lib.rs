@@ -4,7 +4,10 @@
 //! A [`Gateway`] holds the rules and the servers. Each client gets its own connection to each server and its own session. Messages are
 //! parsed strictly ([`jsonrpc`]); tool lists leave out tools that are always denied.
 
+mod call_problem;
 mod call_result;
+mod handshake;
+mod tool_servers;
 mod argument_names;
 mod approval_channels;
 mod child_supervision;
@@ -58,5 +61,6 @@ pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;
 pub use task_source::TaskSource;
 pub use tool_inventory::ToolInventory;
+pub use tool_servers::{ListedTool, ToolServers};
 pub use upstream_event::UpstreamError;
 pub use upstream_server::{ServerSpec, Transport};

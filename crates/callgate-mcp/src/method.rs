@@ -24,6 +24,8 @@ pub(super) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapa
 pub(super) const LISTEN: &str = "subscriptions/listen";
 /// The request that lists tasks, without their results.
 pub(super) const TASKS_LIST: &str = "tasks/list";
+/// The request that asks whether the other end is there.
+pub(super) const PING: &str = "ping";
 /// The notification that cancels a request.
 pub(super) const CANCELLED: &str = "notifications/cancelled";
 /// The notification that the list of tools has changed.

@@ -6,14 +6,14 @@ use tokio::sync::watch;
 
 use self::executor::{CallRequest, UpstreamExecutor};
 use super::approval_channels::{self, ApprovalChannel, ClientReply};
+use super::call_problem::{CallProblem, find_call_problem};
 use super::call_result;
 use super::client_sender::ClientSender;
-use super::connection::{ClientConnection, Upstream};
+use super::connection::ClientConnection;
 use super::continuations::ApprovedContinuation;
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
 use super::pending_messages::{self, ClientPrompt};
-use super::pins::PinStatus;
 use super::task_source::TaskSource;
 use super::tool_list;
 use callgate::call::{OutcomeKind, ToolCall};
@@ -49,25 +49,13 @@ pub(super) async fn call_tool(
         return invalid(&format!("unknown tool `{}`", escape_controls(name)));
     };
     tool_list::load_tools(&connection.session, upstream, &message).await;
-    // A server with lenient name matching would run a tool that policies did not evaluate.
-    if !upstream.tools().has(tool)
-        && let Some(meant) = upstream.tools().similar(tool)
-    {
-        return invalid(&format!(
-            "unknown tool `{}`; did you mean `{}`?",
-            escape_controls(name),
-            escape_controls(&meant)
-        ));
-    }
-    if let Some(argument) = upstream.tools().ambiguous_argument(tool, &arguments(&message)) {
-        return invalid(&format!(
-            "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
-            escape_controls(&argument),
-            escape_controls(name)
-        ));
-    }
-    if let Some(result) = quarantine_result(connection, upstream, tool) {
-        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&message, result)));
+    match find_call_problem(connection, upstream, (name, tool), &arguments(&message)) {
+        Some(CallProblem::Ambiguous(why)) => return invalid(&why),
+        Some(CallProblem::Quarantined(why)) => {
+            let result = call_result::from_quarantine(&why);
+            return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&message, result)));
+        }
+        None => {}
     }
     let mut call = ToolCall::new(connection.requests.new_call_id(), tool, arguments(&message))
         .with_server(upstream.name());
@@ -158,20 +146,6 @@ async fn run(
         connection.continuations.add(ApprovedContinuation::new(call, request, &response));
     }
     response
-}
-
-/// The result of a call whose tool is not reviewed. Returns `None` if the tool is accepted.
-fn quarantine_result(connection: &ClientConnection, upstream: &Upstream, tool: &str) -> Option<Value> {
-    connection.gateway.pins.as_ref()?;
-    let described = upstream.tools().get(tool).unwrap_or_default();
-    let why = match connection.gateway.pin_status(upstream.name(), tool, &described) {
-        PinStatus::Accepted => return None,
-        PinStatus::New => "has not been reviewed",
-        PinStatus::Changed => "has changed since it was reviewed",
-    };
-    let message =
-        format!("the tool `{}` {why}: a person must review and accept it first", escape_controls(tool));
-    Some(call_result::from_quarantine(&message))
 }
 
 /// The arguments as policies see them. Servers treat missing arguments as an empty object.

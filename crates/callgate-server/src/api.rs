@@ -8,6 +8,7 @@ use callgate::engine::Engine;
 use callgate::host::{StateStore, SystemClock};
 use callgate::json::{Map, Value};
 use callgate_http::Caller;
+use callgate_mcp::ToolServers;
 use tokio::sync::watch;
 
 use crate::activity::Activity;
@@ -26,6 +27,8 @@ pub(crate) struct Api {
     pub(crate) operations: OperationTable,
     /// The operator's context of every call.
     pub(crate) context: Map,
+    /// The servers whose tools are run here rather than by hosts.
+    pub(crate) tool_servers: Option<Arc<ToolServers>>,
     /// Becomes true at shutdown: no operation is started any more.
     pub(crate) closing: watch::Receiver<bool>,
 }
@@ -37,10 +40,19 @@ impl Api {
         activity: Arc<Activity>,
         settings: ApiSettings,
     ) -> Self {
-        let ApiSettings { context, report_timeout, closing } = settings;
+        let ApiSettings { context, report_timeout, tool_servers, closing } = settings;
         let inbox = Inbox::new(store, engine.keys().clone(), SystemClock);
         let operations = OperationTable::new(report_timeout);
-        Self { engine, inbox, approvals: ApprovalList::default(), activity, operations, context, closing }
+        Self {
+            engine,
+            inbox,
+            approvals: ApprovalList::default(),
+            activity,
+            operations,
+            context,
+            tool_servers,
+            closing,
+        }
     }
 
     /// The unique name of a caller.
@@ -55,6 +67,8 @@ pub(crate) struct ApiSettings {
     pub(crate) context: Map,
     /// How long a host may take to report the result of a call.
     pub(crate) report_timeout: Duration,
+    /// The servers whose tools are run here rather than by hosts.
+    pub(crate) tool_servers: Option<Arc<ToolServers>>,
     /// Becomes true at shutdown.
     pub(crate) closing: watch::Receiver<bool>,
 }

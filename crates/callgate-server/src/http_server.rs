@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
@@ -18,6 +18,7 @@ use crate::api::Api;
 use crate::browser_sessions::BrowserSessions;
 use crate::endpoint::{ApiRequest, ApiResponse, RequestBody, parse_query};
 use crate::event_stream::event_stream;
+use crate::notifications::ChannelAnswers;
 use crate::openapi::openapi_document;
 use crate::page;
 use crate::problem::{MEDIA_TYPE, Problem};
@@ -28,6 +29,8 @@ use crate::router::UnroutedRequest;
 const MAX_BODY: usize = 16 << 20;
 /// The longest body of a request that nobody is signed in for, in bytes.
 const MAX_SIGN_IN: usize = 32 << 10;
+/// The longest request of a chat product, in bytes.
+const MAX_CLICK: usize = 256 << 10;
 /// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The header that only the page sends: a page of another origin can't set it.
@@ -48,6 +51,8 @@ pub(crate) struct HttpState {
     /// Whether clients use TLS.
     pub(crate) is_secure: bool,
     pub(crate) browser_sessions: BrowserSessions,
+    /// The channels in which people can answer.
+    pub(crate) channel_answers: Option<ChannelAnswers>,
     pub(crate) closing: watch::Receiver<bool>,
     pub(crate) log: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -97,6 +102,7 @@ impl HttpState {
                 check_page_request(&parts.headers)?;
                 return cookie_response(self.browser_sessions.end(&parts.headers, self.is_secure));
             }
+            (&Method::POST, "/v1/channels/slack") => return self.take_click(&parts.headers, body).await,
             _ => {}
         }
         let certificate = parts.extensions.get::<ClientCertificate>();
@@ -169,6 +175,21 @@ impl HttpState {
         })
     }
 
+    /// Takes a click in Slack. Slack waits three seconds for the response, so the answer is recorded afterwards.
+    async fn take_click(self: &Arc<Self>, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
+        let bytes = read_bytes(body, MAX_CLICK).await?;
+        let detail =
+            "the request is not signed by a Slack app of `--notify`, or it is older than five minutes";
+        let unsigned = || Problem::new(401, "unauthenticated", detail);
+        let answers = self.channel_answers.as_ref().ok_or_else(unsigned)?;
+        if let Some(signed) = answers.slack_click(headers, &bytes).ok_or_else(unsigned)? {
+            let state = Arc::clone(self);
+            let api = Arc::clone(&self.api);
+            tokio::spawn(async move { api.answer_click(signed, |text| (state.log)(text)).await });
+        }
+        Ok(empty(200))
+    }
+
     /// Signs a person in, who enters a token on the page.
     async fn sign_in(&self, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
         check_page_request(headers)?;
@@ -218,14 +239,7 @@ async fn read_body(headers: &HeaderMap, body: Body, most: usize) -> Result<Reque
             "the content type must be `application/json`",
         ));
     }
-    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, most)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => {
-            let detail = format!("the body is incomplete, or longer than {most} bytes");
-            return Err(Problem::new(413, "too_large", detail));
-        }
-        Err(_) => return Err(Problem::new(408, "timeout", "the body took too long to arrive")),
-    };
+    let bytes = read_bytes(body, most).await?;
     let value = json::parse_bytes(&bytes).map_err(|error| {
         let detail = format!(
             "the body is invalid JSON at line {}, column {}: {}",
@@ -234,6 +248,17 @@ async fn read_body(headers: &HeaderMap, body: Body, most: usize) -> Result<Reque
         Problem::new(400, "invalid_json", detail)
     })?;
     Ok(RequestBody { value, bytes: bytes.len() })
+}
+
+async fn read_bytes(body: Body, most: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, most)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            let detail = format!("the body is incomplete, or longer than {most} bytes");
+            Err(Problem::new(413, "too_large", detail))
+        }
+        Err(_) => Err(Problem::new(408, "timeout", "the body took too long to arrive")),
+    }
 }
 
 fn api_response(answer: ApiResponse) -> Response {

@@ -20,6 +20,8 @@ mod router;
 mod openapi;
 mod line_protocol;
 mod browser_sessions;
+mod call_executor;
+mod channel_answers;
 mod event_stream;
 mod page;
 mod http_server;
@@ -28,7 +30,7 @@ mod server;
 
 pub use approval_document::{approval_card, approval_document, editable_paths, grant_document};
 pub use notifications::{
-    NotificationError, NotificationFile, NotificationTasks, Notifier, notification_record,
+    ChannelAnswers, NotificationError, NotificationFile, NotificationTasks, Notifier, notification_record,
 };
 pub use openapi::openapi_document;
 pub use server::{ActivityLog, DecisionServer};

@@ -12,6 +12,7 @@ use callgate_http::{
     Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator, Tls,
     check_listen_address, serve_connections,
 };
+use callgate_mcp::ToolServers;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -20,6 +21,7 @@ use crate::activity::{Activity, ActivityObserver};
 use crate::api::{Api, ApiSettings, REPORT_TIMEOUT};
 use crate::browser_sessions::BrowserSessions;
 use crate::http_server::{HttpState, handle};
+use crate::notifications::ChannelAnswers;
 use crate::{line_protocol, random_id};
 
 /// The default maximum number of connections.
@@ -61,6 +63,8 @@ pub struct DecisionServer {
     local_approver: Option<LocalApprover>,
     origins: Vec<String>,
     context: Map,
+    tool_servers: Option<Arc<ToolServers>>,
+    channel_answers: Option<ChannelAnswers>,
     report_timeout: Duration,
     max_connections: usize,
     log: Box<dyn Fn(&str) + Send + Sync>,
@@ -91,6 +95,8 @@ impl DecisionServer {
             local_approver: None,
             origins: Vec::new(),
             context: Map::new(),
+            tool_servers: None,
+            channel_answers: None,
             report_timeout: REPORT_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
             log: Box::new(|_| {}),
@@ -126,6 +132,20 @@ impl DecisionServer {
     #[must_use]
     pub fn with_context(mut self, context: Map) -> Self {
         self.context = context;
+        self
+    }
+
+    /// Records the answers that people give in these channels.
+    #[must_use]
+    pub fn with_channel_answers(mut self, answers: ChannelAnswers) -> Self {
+        self.channel_answers = Some(answers);
+        self
+    }
+
+    /// Runs the calls of these servers' tools here. Hosts execute all other calls.
+    #[must_use]
+    pub fn with_tool_servers(mut self, servers: Arc<ToolServers>) -> Self {
+        self.tool_servers = Some(servers);
         self
     }
 
@@ -187,10 +207,14 @@ impl DecisionServer {
             None => (ReloadableAuthenticator::fixed(local_identity(self.local_approver)?), None),
         };
         let identity = Arc::new(identity);
-        let health = HealthProbe::new(Arc::clone(&self.store), Vec::new);
+        let upstreams = self.tool_servers.clone();
+        let health = HealthProbe::new(Arc::clone(&self.store), move || {
+            upstreams.iter().flat_map(|servers| servers.servers_up()).map(|(_, is_up)| is_up).collect()
+        });
         let settings = ApiSettings {
             context: self.context,
             report_timeout: self.report_timeout,
+            tool_servers: self.tool_servers,
             closing: closing.clone(),
         };
         let api = Arc::new(Api::new(self.engine, self.store, self.activity.0, settings));
@@ -201,6 +225,7 @@ impl DecisionServer {
             origin_policy: OriginPolicy::new(address.ip().is_loopback(), self.origins),
             is_secure: self.tls.is_some(),
             browser_sessions: BrowserSessions::default(),
+            channel_answers: self.channel_answers,
             closing: closing.clone(),
             log: self.log,
         });
@@ -247,7 +272,12 @@ impl DecisionServer {
         output: impl AsyncWrite + Unpin,
     ) -> std::io::Result<()> {
         let (_close, closing) = watch::channel(false);
-        let settings = ApiSettings { context: self.context, report_timeout: self.report_timeout, closing };
+        let settings = ApiSettings {
+            context: self.context,
+            report_timeout: self.report_timeout,
+            tool_servers: self.tool_servers,
+            closing,
+        };
         let api = Api::new(self.engine, self.store, self.activity.0, settings);
         line_protocol::serve(Arc::new(api), input, output).await
     }

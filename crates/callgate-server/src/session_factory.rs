@@ -1,5 +1,7 @@
 //! Opens the sessions of requests: caller + request → [`Session`] with its name, context and task.
 
+use std::sync::Arc;
+
 use callgate::call::Task;
 use callgate::json::{Map, Value};
 use callgate::session::Session;
@@ -59,6 +61,17 @@ impl Api {
         let mut session = self.engine.session().with_context(context.clone());
         if let Some(name) = &name {
             session = session.with_name(stored_name(&self.caller_name(caller), name)).with_call_recording();
+        }
+        if let Some(servers) = &self.tool_servers {
+            session = session.with_tool_catalog(servers.catalog()).with_call_reader({
+                let servers = Arc::clone(servers);
+                move |part| {
+                    let mut call = part.to_call();
+                    servers.resolve(&mut call);
+                    servers.name_span(&mut call);
+                    call
+                }
+            });
         }
         if let Some(task) = task {
             session.set_task(task);

@@ -126,6 +126,11 @@ impl Caller {
         }
     }
 
+    /// An approver whom something else than an identity file has verified, such as a chat product.
+    pub fn approver(issuer: &str, context: Map) -> Self {
+        Self::new(issuer, context).with_access(AccessSet::from_iter([Access::Approver]))
+    }
+
     fn with_access(mut self, access: AccessSet) -> Self {
         self.access = access;
         self

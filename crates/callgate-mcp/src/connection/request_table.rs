@@ -63,7 +63,7 @@ impl RequestTable {
     }
 
     /// A new id that no peer uses.
-    pub(super) fn new_id(&self) -> RequestId {
+    pub(crate) fn new_id(&self) -> RequestId {
         RequestId::from_text(&format!(
             "{}-{}",
             self.id_prefix,

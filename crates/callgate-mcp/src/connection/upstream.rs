@@ -16,10 +16,11 @@ use crate::client_info::ClientInfo;
 use crate::client_sender::ClientSender;
 use crate::gateway::Gateway;
 use crate::jsonrpc::{JsonRpcMessage, RequestId};
+use crate::method;
 use crate::tool_cache::ToolCache;
 use crate::upstream_event::{UpstreamError, UpstreamEvent};
 use crate::upstream_server::ServerSpec;
-use callgate::json::Value;
+use callgate::json::{Value, json};
 use callgate::tools::ToolDescriptor;
 
 /// Timeout of a server for a request to all servers; then the merged response omits it.
@@ -118,6 +119,11 @@ impl Upstream {
     /// Logs a problem with it.
     pub(crate) fn log(&self, message: &str) {
         self.shared.gateway.log(&format!("the server `{}`: {message}", self.spec.name));
+    }
+
+    /// The prefix of its tools' names, if it has one.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        self.spec.prefix.as_deref()
     }
 
     /// A name without the server's prefix. Returns `None` if the name does not have it.
@@ -236,6 +242,14 @@ impl Upstream {
     /// Whether a request with this id is pending at it.
     pub(super) fn has_pending(&self, id: &RequestId) -> bool {
         lock(&self.pending_requests).contains_key(id)
+    }
+
+    /// Cancels a request, unless it has been answered. `sent_as`: its id at the server.
+    pub(crate) async fn cancel(&self, sent_as: &RequestId, reason: &str) {
+        if self.take_response_receiver(sent_as).is_some() {
+            let params = json!({ "requestId": sent_as.to_json(), "reason": reason });
+            let _ = self.send(JsonRpcMessage::notification(method::CANCELLED, params)).await;
+        }
     }
 
     /// Takes the receiver of its response to a request.

@@ -93,10 +93,7 @@ impl Upstreams {
     pub(crate) async fn cancel_pending(&self, id: &RequestId) {
         for (index, sent_as) in self.requests.sent_to(id) {
             let Some(server) = self.servers.get(index) else { continue };
-            if server.take_response_receiver(&sent_as).is_some() {
-                let params = json!({ "requestId": sent_as.to_json(), "reason": "it took too long" });
-                let _ = server.send(JsonRpcMessage::notification(method::CANCELLED, params)).await;
-            }
+            server.cancel(&sent_as, "it took too long").await;
         }
     }
 

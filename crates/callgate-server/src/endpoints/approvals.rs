@@ -131,7 +131,7 @@ fn key_from_url(id: &str) -> Option<LedgerKey> {
 }
 
 /// Whether a caller sees a request: those of its tenant. Of an invalid one the tenant is unknown.
-fn sees(caller: &Caller, item: &InboxItem) -> bool {
+pub(crate) fn sees(caller: &Caller, item: &InboxItem) -> bool {
     sees_tenant(caller, item.bound_request.as_ref().map(|bound| &bound.tenant))
 }
 
@@ -230,6 +230,20 @@ async fn record_answer(
     body: AnswerBody,
 ) -> Result<Value, Problem> {
     let item = find(api, caller, key).await?;
+    answer_item(api, caller, &item, body, None).await.map(|after| document(&after))
+}
+
+/// Records an answer to a request, and returns the request with it. `via`: where it was given, if not here.
+///
+/// # Errors
+/// It is not an answer to what was shown, or it would change nothing.
+pub(crate) async fn answer_item(
+    api: &Arc<Api>,
+    caller: &Caller,
+    item: &InboxItem,
+    body: AnswerBody,
+    via: Option<&str>,
+) -> Result<InboxItem, Problem> {
     let shown = call_digest(&RequestPart::from(&item.request));
     if body.digest != shown {
         let detail = "the digest is not that of the request; read it again before you answer";
@@ -252,7 +266,7 @@ async fn record_answer(
     };
     let (approver, reason) = (approver(caller), response.reason.clone());
     let by = approver.as_ref().map(|by| by.principal.clone());
-    let after = api.inbox.answer_shown(&item, response, approver).await.map_err(problem)?;
+    let after = api.inbox.answer_shown(item, response, approver).await.map_err(problem)?;
     api.activity.approval_changed();
     let members = json!({
         "id": item.request.tool_call_id,
@@ -265,13 +279,14 @@ async fn record_answer(
         },
         "by": by,
         "comment": reason,
+        "via": via,
         "complete": !matches!(after.status, RequestStatus::Pending { .. }),
     });
     let tenant = after.bound_request.as_ref().map(|bound| bound.tenant.clone());
     if let Value::Object(members) = members {
         api.activity.add("answer_recorded", tenant, Some(&item.key.conversation), members);
     }
-    Ok(document(&after))
+    Ok(after)
 }
 
 /// The approver of a request, whom the credential names.

@@ -162,6 +162,7 @@ async fn evaluate(api: &Api, request: &ApiRequest, body: EvaluationBody) -> Resu
     let session = SessionRequest { name: None, context: Some(context), task: None };
     let CallerSession { mut session, context, .. } = api.open_session(&request.caller, session)?;
     call.context = context;
+    api.tool_servers.iter().for_each(|servers| servers.resolve(&mut call));
     let mut evaluations = session.evaluate_round(std::slice::from_ref(&call)).await?;
     evaluations
         .pop()

@@ -10,8 +10,9 @@ use callgate_http::Access;
 use schemars::SchemaGenerator;
 
 use crate::api::Api;
+use crate::call_executor::CallExecutor;
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method, QueryKind, QueryParameter};
-use crate::operation::{Operation, OperationStatus, RemoteExecutor};
+use crate::operation::{Operation, OperationStatus};
 use crate::operation_table::{OperationStart, StartRequest};
 use crate::problem::Problem;
 use crate::random_id;
@@ -61,7 +62,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::Post,
         path: "/v1/calls",
         access: Access::Caller,
-        summary: "Run a call or a round of calls: decided, counted and claimed here, executed by the host.",
+        summary: "Run a call or a round of calls: decided, counted and claimed here, executed by the host, or here if the tool is of a server in `--servers`.",
         body: Some(SchemaGenerator::subschema_for::<CallsBody>),
         query: WAIT,
         responses: STATUSES,
@@ -93,10 +94,11 @@ async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let explains = request.flag("explain")?;
     let mut body: CallsBody = request.take_body()?;
     let (mut calls, is_round) = body.take_calls()?;
+    api.resolve_calls(&mut calls).await?;
     let task = body.task()?;
     let session = SessionRequest { name: body.session, context: body.context, task };
     let CallerSession { mut session, context } = api.open_session(&request.caller, session)?;
-    complete_calls(&mut calls, &context, &request);
+    api.complete_calls(&mut calls, &context, &request);
     let evaluations = session.evaluate_round(&calls).await?;
     let mut response = Map::new();
     let mut add = |one: &str, many: &str, values: Value| match values {
@@ -119,16 +121,17 @@ async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespons
     let wait = wait(&request)?;
     let mut body: CallsBody = request.take_body()?;
     let (mut calls, is_round) = body.take_calls()?;
+    api.resolve_calls(&mut calls).await?;
     let task = body.task()?;
     let identified = body.session.is_some() && calls.iter().all(|call| !call.id.is_empty());
     let name = body.session.map_or_else(|| random_id::new("s_"), Ok)?;
     let session = SessionRequest { name: Some(name.clone()), context: body.context, task };
     let CallerSession { mut session, context } = api.open_session(&request.caller, session)?;
-    complete_calls(&mut calls, &context, &request);
+    api.complete_calls(&mut calls, &context, &request);
     let owner = api.caller_name(&request.caller);
     let key = identified.then(|| calls_key(&owner, &name, &calls));
     let start = StartRequest { owner: &owner, calls: key, retry: request.retry, bytes: request.body_bytes };
-    let run = move |executor: RemoteExecutor| async move {
+    let run = move |executor: CallExecutor| async move {
         let mut outcomes = match is_round {
             true => session.execute_round(calls, &executor).await,
             false => {
@@ -151,14 +154,6 @@ fn completed(session: &str, is_round: bool, outcomes: &[Outcome]) -> Value {
     match outcomes {
         [outcome] if !is_round => json!({ "status": "completed", "session": session, "outcome": outcome }),
         outcomes => json!({ "status": "completed", "session": session, "outcomes": outcomes }),
-    }
-}
-
-/// Adds what the request says of all calls.
-fn complete_calls(calls: &mut [ToolCall], context: &Value, request: &ApiRequest) {
-    for call in calls {
-        call.context.clone_from(context);
-        call.trace_parent.clone_from(&request.trace_parent);
     }
 }
 
@@ -238,7 +233,7 @@ impl Api {
         run: R,
     ) -> Result<Arc<Operation>, Problem>
     where
-        R: FnOnce(RemoteExecutor) -> F,
+        R: FnOnce(CallExecutor) -> F,
         F: Future<Output = Value> + Send + 'static,
     {
         if *self.closing.borrow() {
@@ -253,7 +248,7 @@ impl Api {
         };
         let failed = json!({ "status": "failed", "detail": "Callgate failed to run these calls" });
         let end = OperationEnd { api: Arc::clone(self), operation: Arc::clone(&operation), result: failed };
-        let running = run(RemoteExecutor { operation: Arc::clone(&operation) });
+        let running = run(CallExecutor::new(self, &operation));
         tokio::spawn(end.run(running));
         Ok(operation)
     }

@@ -9,8 +9,8 @@ use schemars::SchemaGenerator;
 
 use super::calls::{WAIT, respond, wait};
 use crate::api::Api;
+use crate::call_executor::CallExecutor;
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method};
-use crate::operation::RemoteExecutor;
 use crate::operation_table::StartRequest;
 use crate::problem::Problem;
 use crate::request_types::{HistoryBody, parse_task};
@@ -66,10 +66,11 @@ async fn run(api: &Arc<Api>, mut request: ApiRequest, step: HistoryStep) -> Resu
     let task = parse_task(body.task.as_ref())?;
     let mut history = History::read(dialect, &body.messages)
         .map_err(|error| Problem::invalid(format!("`messages` are no history of {name}: {error}")))?;
+    api.wait_for_servers_of(&history).await;
     let name = body.session;
     let session = SessionRequest { name: Some(name.clone()), context: body.context, task };
     let CallerSession { mut session, .. } = api.open_session(&request.caller, session)?;
-    let run = move |executor: RemoteExecutor| async move {
+    let run = move |executor: CallExecutor| async move {
         let round = match step {
             HistoryStep::Round => session.run_round(&mut history, &executor).await,
             HistoryStep::Resume => session.resume(&mut history, &executor).await,

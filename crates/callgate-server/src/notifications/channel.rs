@@ -7,6 +7,7 @@ use reqwest::{Client, Request, Url};
 use ring::hmac;
 
 use super::message::{Message, MessageKind};
+use super::slack::{self, SlackApp};
 
 /// The format of a channel.
 pub(super) enum ChannelKind {
@@ -14,7 +15,10 @@ pub(super) enum ChannelKind {
     Webhook {
         secret: Vec<u8>,
     },
-    Slack,
+    Slack {
+        /// What answers in Slack need. Without it, messages have no buttons for them.
+        app: Option<SlackApp>,
+    },
     Teams,
     Ntfy,
 }
@@ -79,6 +83,19 @@ impl Channel {
         Ok(Self { kind, url, client, events, shows_arguments })
     }
 
+    /// What answers in Slack need, if this is a channel of Slack that takes them.
+    pub(super) fn slack_app(&self) -> Option<&SlackApp> {
+        match &self.kind {
+            ChannelKind::Slack { app } => app.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a URL has the origin of the channel's own. Requests to others could reach servers that only this machine reaches.
+    pub(super) fn has_origin_of(&self, url: &Url) -> bool {
+        self.url.origin() == url.origin()
+    }
+
     pub(super) fn wants(&self, message: &Message) -> bool {
         self.events.contains(&message.kind)
     }
@@ -91,7 +108,7 @@ impl Channel {
     pub(super) fn name(&self) -> String {
         let kind = match self.kind {
             ChannelKind::Webhook { .. } => "webhook",
-            ChannelKind::Slack => "slack",
+            ChannelKind::Slack { .. } => "slack",
             ChannelKind::Teams => "teams",
             ChannelKind::Ntfy => "ntfy",
         };
@@ -106,7 +123,10 @@ impl Channel {
         let mut url = self.url.clone();
         let body = match &self.kind {
             ChannelKind::Webhook { .. } => self.webhook_body(envelope, link),
-            ChannelKind::Slack => slack_body(message, details, link),
+            ChannelKind::Slack { app } => {
+                let answers = message.answers.as_ref().filter(|_| app.is_some() && self.shows_arguments);
+                slack::body(message, details, link, answers)
+            }
             ChannelKind::Teams => teams_body(message, details, link),
             ChannelKind::Ntfy => {
                 let topic = url.path().trim_matches('/').to_owned();
@@ -151,27 +171,6 @@ fn signature(secret: &[u8], id: &str, timestamp: i64, body: &str) -> String {
     format!("v1,{}", BASE64.encode(tag.as_ref()))
 }
 
-/// Plain text everywhere, so that nothing in a call is markup or mentions anybody.
-fn slack_body(message: &Message, details: Option<&str>, link: Option<String>) -> Value {
-    let section = |text: &str| json!({ "type": "section", "text": { "type": "plain_text", "text": text, "emoji": false } });
-    let mut blocks = vec![section(&message.title)];
-    blocks.extend(
-        [Some(message.text.as_str()), details]
-            .into_iter()
-            .flatten()
-            .filter(|text| !text.is_empty())
-            .map(section),
-    );
-    if let Some(link) = link {
-        let label = json!({ "type": "plain_text", "text": "Open the approvals page" });
-        blocks.push(
-            json!({ "type": "actions", "elements": [{ "type": "button", "text": label, "url": link }] }),
-        );
-    }
-    let escaped = message.title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    json!({ "text": escaped, "blocks": blocks })
-}
-
 /// An Adaptive Card of rich text blocks, which have no markup.
 fn teams_body(message: &Message, details: Option<&str>, link: Option<String>) -> Value {
     let block = |text: &str, weight: &str| json!({ "type": "RichTextBlock", "inlines": [{ "type": "TextRun", "text": text, "weight": weight }] });
@@ -204,7 +203,8 @@ mod tests {
     #[test]
     fn messages_go_over_tls() {
         let channel = |url: &str| {
-            Channel::new(ChannelKind::Slack, url, Vec::new(), false).map(|channel| channel.name())
+            Channel::new(ChannelKind::Slack { app: None }, url, Vec::new(), false)
+                .map(|channel| channel.name())
         };
         assert_eq!(
             channel("https://hooks.slack.com/services/T0/B0/secret").unwrap(),

@@ -1,15 +1,19 @@
 //! The notification file: YAML → the channels that messages are sent to.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use callgate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, render};
+use callgate::json::Value;
 use callgate::policy;
 use callgate::rules_schema::{FieldShape, RecordShape, Shape};
 use callgate::source::{self, YamlNode};
+use callgate_http::Caller;
 use data_encoding::BASE64;
 
 use super::channel::{Channel, ChannelKind};
 use super::message::MessageKind;
+use super::slack::SlackApp;
 
 /// The least length of a secret, in bytes.
 const SHORTEST_SECRET: usize = 24;
@@ -42,6 +46,17 @@ static CHANNEL: RecordShape = RecordShape {
             "The environment variable with the secret that signs messages, for `webhook`: 24 bytes or more, or `whsec_` and base64.",
         ),
         FieldShape::optional(
+            "signing_secret_env",
+            Shape::String("the name of an environment variable"),
+            "The environment variable with the signing secret of the Slack app, for buttons that answer. Needs `arguments: true` and \
+             `approvers`.",
+        ),
+        FieldShape::optional(
+            "approvers",
+            Shape::Any,
+            "Who may answer in Slack: a mapping of the ids of Slack users to `{ principal, roles, tenant }`.",
+        ),
+        FieldShape::optional(
             "events",
             Shape::NonEmptyList(&Shape::Word(&[
                 ("approval_requested", "a call needs an approval"),
@@ -53,6 +68,20 @@ static CHANNEL: RecordShape = RecordShape {
             "arguments",
             Shape::Bool,
             "Whether messages have the arguments of the call, as policies redact them. Default: false.",
+        ),
+    ],
+};
+
+static APPROVER: RecordShape = RecordShape {
+    name: "approver",
+    doc: "An approver who is known to a chat product.",
+    fields: &[
+        FieldShape::required("principal", Shape::String("a name"), "Who it is, as `approvers:` of policies."),
+        FieldShape::optional("roles", Shape::NonEmptyList(&Shape::String("a role")), "The roles."),
+        FieldShape::optional(
+            "tenant",
+            Shape::String("a tenant"),
+            "The tenant whose requests they answer. Default: all.",
         ),
     ],
 };
@@ -172,7 +201,7 @@ impl Reader<'_> {
         };
         let kind = match kind {
             "webhook" => ChannelKind::Webhook { secret: self.secret(node)? },
-            "slack" => ChannelKind::Slack,
+            "slack" => ChannelKind::Slack { app: self.slack_app(node)? },
             "teams" => ChannelKind::Teams,
             _ => ChannelKind::Ntfy,
         };
@@ -187,6 +216,43 @@ impl Reader<'_> {
                 self.report(at, &why, "write a URL that begins with `https://`");
                 None
             }
+        }
+    }
+
+    /// What answers in Slack need. The outer `None` is an error that has been reported.
+    fn slack_app(&mut self, node: &YamlNode) -> Option<Option<SlackApp>> {
+        let (Some(secret), approvers) = (node.get("signing_secret_env"), node.get("approvers")) else {
+            if let Some(approvers) = node.get("approvers") {
+                let help = "add `signing_secret_env`, or remove `approvers`";
+                self.report(approvers, "nobody can answer without the signing secret of the Slack app", help);
+                return None;
+            }
+            return Some(None);
+        };
+        if node.get("arguments").and_then(YamlNode::as_bool) != Some(true) {
+            let message = "answers need messages that show what is approved";
+            self.report(secret, message, "add `arguments: true`, or remove `signing_secret_env`");
+            return None;
+        }
+        let entries = approvers.and_then(YamlNode::entries).unwrap_or_default();
+        if entries.is_empty() {
+            let help = "add `approvers: { U012ABCDEF: { principal: ann } }` with the ids of Slack users";
+            self.report(approvers.unwrap_or(secret), "nobody may answer in Slack", help);
+            return None;
+        }
+        let mut callers = BTreeMap::new();
+        for entry in entries {
+            callers.insert(entry.key.clone(), self.approver(&entry.value)?);
+        }
+        Some(Some(SlackApp::new(&self.variable(secret)?, callers)))
+    }
+
+    /// An approver of a chat product.
+    fn approver(&mut self, node: &YamlNode) -> Option<Caller> {
+        Shape::Record(&APPROVER).check(node, "an approver", self.diagnostics);
+        match node.to_json() {
+            Value::Object(context) => Some(Caller::approver("slack", context)),
+            _ => None,
         }
     }
 

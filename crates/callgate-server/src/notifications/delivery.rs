@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::channel::{Channel, Envelope};
 use super::config::NotificationFile;
+use super::interactions::ChannelAnswers;
 use super::message::Message;
 use crate::random_id;
 
@@ -87,6 +88,13 @@ impl Notifier {
         });
         let queues = queues.collect();
         (Self { queues, log }, NotificationTasks { tasks, close })
+    }
+}
+
+impl Notifier {
+    /// The channels in which people can answer.
+    pub fn channel_answers(&self) -> ChannelAnswers {
+        ChannelAnswers::of(self.queues.iter().map(|(channel, _)| Arc::clone(channel)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A message: what happened, for programs and for people.
 
-use callgate::card::Card;
+use callgate::card::{Card, CardAction, call_digest};
 use callgate::json::{Value, json};
 use callgate::message::RequestPart;
 use callgate::safe_text::escape_controls;
@@ -47,6 +47,18 @@ pub(super) struct Message {
     pub(super) input: Value,
     /// What finds the request on the approvals page.
     pub(super) search: String,
+    /// How the request is answered. `None` if the arguments as text are not the whole call: nobody should approve what they can't see.
+    pub(super) answers: Option<AnswerButtons>,
+}
+
+/// How a request is answered in a chat product.
+#[derive(Clone, Debug)]
+pub(super) struct AnswerButtons {
+    /// The unique id of the request.
+    pub(super) request: String,
+    /// The digest of what the message shows.
+    pub(super) digest: String,
+    pub(super) actions: Vec<CardAction>,
 }
 
 impl Message {
@@ -57,7 +69,16 @@ impl Message {
         let place = session.as_deref().map(|name| format!(" (session {name})")).unwrap_or_default();
         match &event.kind {
             EngineEventKind::ApprovalRequested(request) => {
-                let card = Card::pending(&RequestPart::from(*request));
+                let part = RequestPart::from(*request);
+                let card = Card::pending(&part);
+                let arguments = card.to_text();
+                let is_whole = !card.incomplete && arguments.chars().count() <= MAX_TEXT;
+                let conversation = event.run.map(|run| run.conversation).filter(|_| is_whole);
+                let answers = conversation.map(|conversation| AnswerButtons {
+                    request: format!("{conversation}/{}", request.approval_id),
+                    digest: call_digest(&part),
+                    actions: card.actions.clone(),
+                });
                 let data = json!({
                     "id": request.tool_call_id,
                     "approval": request.approval_id,
@@ -72,10 +93,11 @@ impl Message {
                     kind: MessageKind::ApprovalRequested,
                     title: line(&format!("Approve {}?{place}", request.tool_name)),
                     text: line(request.message.as_deref().unwrap_or("The call needs an approval.")),
-                    arguments: Some(bounded(&card.to_text())),
+                    arguments: Some(bounded(&arguments)),
                     data,
                     input: request.input.clone(),
                     search: request.tool_name.clone(),
+                    answers,
                 })
             }
             EngineEventKind::ApprovalDecided(decision) => {
@@ -102,6 +124,7 @@ impl Message {
                     data,
                     input: Value::Null,
                     search: decision.tool_name.clone(),
+                    answers: None,
                 })
             }
             _ => None,
