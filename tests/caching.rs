@@ -99,7 +99,7 @@ fn only_real_tool_results_are_stored() {
     struct Dry;
     impl ToolExecutor for Dry {
         async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
-            Ok(ToolResponse { output: Value::Null, dry: true, interim: false })
+            Ok(ToolResponse { dry: true, ..Value::Null.into() })
         }
     }
     for _ in 0..2 {

@@ -24,7 +24,7 @@ impl ToolExecutor for Recording {
         match self.0.clone() {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),
+            None => Ok(ToolResponse { dry: true, ..Value::Null.into() }),
         }
     }
 }

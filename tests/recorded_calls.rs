@@ -18,7 +18,7 @@ impl ToolExecutor for Recording<'_> {
         match record.and_then(|record| record.recorded.clone()) {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),
+            None => Ok(ToolResponse { dry: true, ..Value::Null.into() }),
         }
     }
 }

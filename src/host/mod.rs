@@ -68,11 +68,13 @@ pub struct ToolResponse {
     pub dry: bool,
     /// The call is not complete: the output asks for more input, or says where the result will be. It is never cached.
     pub interim: bool,
+    /// The output is complete only for this call, because parts of it are elsewhere. It is never cached.
+    pub single_use: bool,
 }
 
 impl From<Value> for ToolResponse {
     fn from(output: Value) -> Self {
-        Self { output, dry: false, interim: false }
+        Self { output, dry: false, interim: false, single_use: false }
     }
 }
 

@@ -201,3 +201,19 @@ async fn rate_limits_per_conversation_count_each_session() {
         assert_eq!(served.call(&named, "echo", json!({})).await.code(), json!("rate_limited"));
     }
 }
+
+#[tokio::test]
+async fn binary_content_is_the_same_in_every_call() {
+    let upstream = upstream().await;
+    let rules = "policies: [ { id: keep, match: echo, cache: { ttl: 1h } }, { id: no-mail, match: '*', redact: { detect: [email] } } ]";
+    let served = RunningGateway::new(&upstream.url, rules).await;
+    let picture =
+        json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": "QUJD".repeat(100) }] });
+    let text = json!({ "content": [{ "type": "text", "text": "cached" }] });
+    for _ in 0..2 {
+        assert_eq!(call_with_result(&served, picture.clone()).await["result"]["content"], picture["content"]);
+        assert_eq!(call_with_result(&served, text.clone()).await["result"]["content"], text["content"]);
+    }
+    let calls = upstream.requests().iter().filter(|got| got.method() == "tools/call").count();
+    assert_eq!(calls, 3, "only the text comes from the cache");
+}

@@ -51,7 +51,7 @@ impl ToolExecutor for RecordedExecutor {
         match self.replay(call) {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),
+            None => Ok(ToolResponse { dry: true, ..Value::Null.into() }),
         }
     }
 }

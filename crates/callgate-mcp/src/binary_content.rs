@@ -15,9 +15,10 @@ pub(super) struct DetachedBinary {
 }
 
 impl DetachedBinary {
-    /// Replaces long binary content in a result by unguessable placeholders.
-    pub(super) fn detach_from(&mut self, result: &mut Value) {
-        let Some(Value::Array(content)) = result.get_mut("content") else { return };
+    /// Replaces long binary content in a result by unguessable placeholders. Returns whether there was any.
+    pub(super) fn detach_from(&mut self, result: &mut Value) -> bool {
+        let Some(Value::Array(content)) = result.get_mut("content") else { return false };
+        let before = self.contents.len();
         for part in content {
             let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
             let data = match kind {
@@ -34,6 +35,7 @@ impl DetachedBinary {
                 self.contents.push((mark.clone(), std::mem::replace(data, mark)));
             }
         }
+        self.contents.len() > before
     }
 
     /// Puts the content back wherever its placeholder is still present.

@@ -56,7 +56,7 @@ impl<'a> StubbedTools<'a> {
 impl ToolExecutor for StubbedTools<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         let run = self.count_run(&call.id);
-        let dry = || Ok(ToolResponse { output: Value::Null, dry: true, interim: false });
+        let dry = || Ok(ToolResponse { dry: true, ..Value::Null.into() });
         let Some(answer) = self.find_answer(call, run) else { return dry() };
         if let Some(time) = answer.takes {
             self.clock.sleep(time).await;

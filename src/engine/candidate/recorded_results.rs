@@ -37,9 +37,7 @@ impl RecordedResults {
         };
         let same = calls.iter_mut().filter(is_same);
         let found = same.min_by_key(|known| (known.call.input != call.input, known.used));
-        found
-            .and_then(pick)
-            .unwrap_or_else(|| Ok(ToolResponse { output: Value::Null, dry: true, interim: false }))
+        found.and_then(pick).unwrap_or_else(|| Ok(ToolResponse { dry: true, ..Value::Null.into() }))
     }
 }
 

@@ -52,7 +52,7 @@ impl Wrap for Cache {
                 && let Ok(output) = &response.result
                 && response.is_executed()
                 && !response.dry
-                && !next.chain.is_interim
+                && !next.chain.is_single_use
             {
                 let stored_at = services.clock.now();
                 let expires_at = self.ttl.map_or(Ok(jiff::Timestamp::MAX), |ttl| stored_at.checked_add(ttl));

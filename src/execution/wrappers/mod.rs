@@ -84,7 +84,7 @@ pub(super) struct WrapperChain<'n, E> {
     /// The number of single flights that wait for this call.
     leads: u32,
     /// The tool's result is not the end of the call.
-    is_interim: bool,
+    is_single_use: bool,
     input: Option<Value>,
     records: Records,
     /// The arguments with which facts were stored, because the tool was about to run.
@@ -108,7 +108,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             is_counted: false,
             is_outstanding: false,
             leads: 0,
-            is_interim: false,
+            is_single_use: false,
             input: None,
             records: Records::default(),
             attempted: BTreeSet::new(),
@@ -256,7 +256,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         }
         Ok(match answer {
             Ok(Ok(answer)) => {
-                self.is_interim |= answer.interim;
+                self.is_single_use |= answer.interim || answer.single_use;
                 CallResponse::executed(answer.output, answer.dry)
             }
             Ok(Err(error)) => CallResponse::failed(error),

@@ -220,7 +220,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             // Without the store nothing is kept, which a script has to expect.
             let found = services.ask(|| services.store.cache_get(stored_at, space, &key)).await;
             if let Ok(found) = found
-                && !self.is_interim
+                && !self.is_single_use
             {
                 let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
                 let put = || services.store.cache_put(space, &key, entry, found.generation);

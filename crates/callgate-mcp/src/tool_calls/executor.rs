@@ -111,8 +111,9 @@ impl ToolExecutor for UpstreamExecutor<'_> {
         }
         self.response().has_undefined_form = !call_result::is_result(&result);
         let interim = call_result::is_interim(&result);
-        self.response().binary.detach_from(&mut result);
-        Ok(ToolResponse { interim, ..result.into() })
+        // The binary content is put back into the response to this call only.
+        let single_use = self.response().binary.detach_from(&mut result);
+        Ok(ToolResponse { interim, single_use, ..result.into() })
     }
 }
 

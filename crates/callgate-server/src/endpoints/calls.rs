@@ -168,7 +168,7 @@ async fn report(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let wait = wait(&request)?;
     let ReportBody { output, error, interim } = request.take_body()?;
     let result = match (output, error) {
-        (Some(output), None) => Ok(ToolResponse { output, dry: false, interim }),
+        (Some(output), None) => Ok(ToolResponse { interim, ..output.into() }),
         (None, Some(error)) => Err(ToolError { message: error.message, kind: error.kind }),
         _ => return Err(Problem::invalid("the body must have one of `output` and `error`")),
     };
