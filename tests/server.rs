@@ -13,6 +13,7 @@ mod fuzzing;
 mod guide;
 mod harness;
 mod histories;
+mod kills_under_load;
 mod lines;
 mod notifications;
 mod openapi;
