@@ -116,6 +116,8 @@ mod pii;
 #[cfg(test)]
 mod predicates;
 #[cfg(test)]
+mod postgres;
+#[cfg(test)]
 mod principals;
 #[cfg(test)]
 mod recorded;

@@ -27,12 +27,12 @@ use callgate_sqlite::SqliteStore;
 use jiff::Timestamp;
 
 /// Creates an empty store.
-type New = dyn Fn() -> Arc<dyn StateStore>;
+pub type New = dyn Fn() -> Arc<dyn StateStore>;
 
-/// Generates a test of every case for one store.
-macro_rules! test_contract {
-    ($store:ident, $new:expr) => {
-        test_contract! { $store, $new,
+/// Passes every case to a macro, after some arguments.
+macro_rules! with_cases {
+    ($then:ident! $($arguments:tt)*) => {
+        $then! { $($arguments)*
             limits: [
                 gcra_admits_its_burst_and_then_refills
                 fixed_windows_follow_the_epoch
@@ -89,6 +89,10 @@ macro_rules! test_contract {
             ]
         }
     };
+}
+
+/// Generates a test of every case for one store.
+macro_rules! generate_tests {
     ($store:ident, $new:expr, $($module:ident: [$($case:ident)*])*) => {
         mod $store {
             $($(
@@ -99,6 +103,33 @@ macro_rules! test_contract {
             )*)*
         }
     };
+}
+
+macro_rules! test_contract {
+    ($store:ident, $new:expr) => {
+        with_cases! { generate_tests! $store, $new, }
+    };
+}
+
+/// Lists every case with its name.
+macro_rules! list_cases {
+    ($($module:ident: [$($case:ident)*])*) => {
+        vec![$($((concat!(stringify!($module), "::", stringify!($case)), $module::$case as fn(&New))),*),*]
+    };
+}
+
+thread_local! {
+    /// By what the number of generated cases is divided, for stores that are slower than files.
+    static CASE_DIVISOR: std::cell::Cell<u32> = const { std::cell::Cell::new(1) };
+}
+
+/// Runs every case on a store that takes long to start, in one test, with a tenth of the generated cases.
+pub fn check_all(new: &New) {
+    CASE_DIVISOR.set(10);
+    for (name, case) in with_cases!(list_cases!) {
+        println!("{name}");
+        case(new);
+    }
 }
 
 test_contract!(memory, || super::Arc::new(super::MemoryStore::default()));

@@ -127,10 +127,31 @@ impl AccountCharges {
     }
 }
 
+/// The bytes of one charge: tenant, caller and amount.
+const CHARGE_BYTES: usize = 40;
+
 impl AccountCharges {
-    /// Restores what [`iter`](Self::iter) returned.
-    pub fn from_parts(parts: impl IntoIterator<Item = (Account, usize)>) -> Self {
-        Self(parts.into_iter().filter(|(_, held)| *held > 0).collect())
+    /// The bytes that a store writes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (account, held) in self.iter() {
+            bytes.extend_from_slice(account.tenant());
+            bytes.extend_from_slice(account.caller());
+            bytes.extend_from_slice(&(*held as u64).to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote. Returns `None` for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let charge = |bytes: &[u8]| {
+            let (tenant, rest) = bytes.split_at_checked(16)?;
+            let (caller, held) = rest.split_at_checked(16)?;
+            let held = u64::from_le_bytes(held.try_into().ok()?);
+            Some((Account::from_bytes(tenant, caller)?, usize::try_from(held).ok()?))
+        };
+        let charges: VecDeque<_> = bytes.chunks(CHARGE_BYTES).map(charge).collect::<Option<_>>()?;
+        Some(Self(charges.into_iter().filter(|(_, held)| *held > 0).collect()))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &(Account, usize)> {

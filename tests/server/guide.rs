@@ -93,7 +93,12 @@ fn deployment_files_start_a_server_with_known_options() {
     let service = &compose["services"]["callgate"];
     let started = format!("callgate {}", service["command"].as_str().unwrap());
     assert_eq!(crate::docs::command_errors(&started), Vec::<String>::new());
-    // The identity file that both name is valid, and compose passes on the variables that it needs.
+    let shared: serde_json::Value = serde_yaml::from_str(&text("compose-postgres.yaml")).unwrap();
+    let started = format!("callgate {}", shared["services"]["callgate"]["command"].as_str().unwrap());
+    assert_eq!(crate::docs::command_errors(&started), Vec::<String>::new());
+    let url = started.split_whitespace().find(|word| word.starts_with("postgres://")).unwrap();
+    callgate_postgres::PostgresSettings::parse(url, None).unwrap();
+    // The identity file that all name is valid, and compose passes on the variables that it needs.
     let identities = text("identities.yaml");
     for variable in ["BACKEND_TOKEN", "ANN_TOKEN"] {
         assert!(

@@ -46,7 +46,8 @@ pub(super) struct ProxyArgs {
     /// A JSON object, the context of every call: the client's principal, and other values that the rules use
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// Persist approvals, limits and session state in a state store: `file:PATH`, created if missing, or `memory:` [default: memory:]
+    /// Persist approvals, limits and session state in a state store: `file:PATH`, created if missing, `postgres://…`, which several
+    /// hosts can share, or `memory:` [default: memory:]
     #[arg(long, value_name = "URL")]
     state: Option<String>,
     /// The session of the client's calls. With `--state file:PATH`, labels, facts and limits per run continue from an earlier gateway
@@ -170,7 +171,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if let Some(task) = &arguments.task {
         gateway = gateway.with_task(TaskSource::clone(task));
     }
-    if let Some(state) = approvals_state_url(&url) {
+    if let Some(state) = approvals_state_url(&state.url) {
         gateway = gateway.with_approval_state(state);
     }
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
@@ -237,6 +238,9 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
 
 /// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
 fn approvals_state_url(state: &str) -> Option<String> {
+    if state.starts_with("postgres") {
+        return Some(quote_shell_word(state));
+    }
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
     Some(quote_shell_word(&format!("file:{}", path.display())))
 }

@@ -83,7 +83,8 @@ pub(super) struct ServeArgs {
     /// A JSON object, the context of every call; hosts and credentials override its members
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// The state store for sessions, limits and approvals: `file:PATH`, created if missing
+    /// The state store for sessions, limits and approvals: `file:PATH`, created if missing, or `postgres://USER@HOST/DATABASE`, which
+    /// several hosts can share
     #[arg(long, value_name = "URL", default_value = DEFAULT_STATE)]
     state: String,
     /// How long a host may take to report the result of a call
@@ -136,13 +137,13 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
-    if !arguments.state.starts_with("file:") {
+    let state = OpenStateStore::open_or_new(&arguments.state, &runtime)?;
+    if !state.store.is_shared() {
         return Err(CommandError::new(format!(
             "`{}` does not outlive the process, and approvals must: use `--state file:PATH`",
             arguments.state
         )));
     }
-    let state = OpenStateStore::open_or_new(&arguments.state, &runtime)?;
     let logs = OpenLogs::open(&arguments.log.settings()?, Some(&state.keys))?;
     let activity = ActivityLog::default();
     let builder = Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys);

@@ -15,6 +15,7 @@ use callgate::file_access::check_private_file;
 use callgate::host::{StateStore, SystemClock};
 use callgate::seal::{KEYS_VARIABLE, Keys};
 use callgate::state::{IntegrityError, SealedStore, has_seals};
+use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_sqlite::SqliteStore;
 
 /// Manage a state store.
@@ -44,6 +45,12 @@ enum StateCommand {
 pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let StateCommand::Accept { state: url } = &arguments.command;
     let runtime = new_runtime()?;
+    if is_database(url) {
+        let shown = without_password(url);
+        return Err(CommandError::new(format!(
+            "`{shown}` is a database, which has no anchor; only files have one"
+        )));
+    }
     let Some(path) = callgate_sqlite::file_path(url).map_err(command_error)? else {
         return Err(CommandError::new(format!("`{url}` ends with its process; use `file:PATH`")));
     };
@@ -57,7 +64,7 @@ pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitSt
 
 /// A state store and its keys.
 pub(super) struct OpenStateStore {
-    /// The URL as given.
+    /// The URL as given, without a password.
     pub(super) url: String,
     pub(super) store: Arc<dyn StateStore>,
     /// From CALLGATE_KEYS, or else from the key file next to the store; for an in-memory store, a random key.
@@ -90,12 +97,18 @@ fn command_error(error: impl std::fmt::Display) -> CommandError {
 impl OpenStateStore {
     /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
+        if is_database(url) {
+            return open_database(url, runtime);
+        }
         let path = callgate_sqlite::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         Self::open(url, path, runtime, OpenMode::Create)
     }
 
     /// Opens an existing state store.
     pub(super) fn open_existing(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
+        if is_database(url) {
+            return open_database(url, runtime);
+        }
         let path = callgate_sqlite::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         match path {
             Some(path) if !path.exists() && !sibling_path(path, ".anchor").exists() => {
@@ -145,10 +158,7 @@ impl OpenStateStore {
         };
         match opened {
             Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
-            Err(IntegrityError::OtherKeys) => Err(CommandError::new(format!(
-                "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that \
-                 it was created with, or another state store"
-            ))),
+            Err(IntegrityError::OtherKeys) => Err(CommandError::new(other_keys_message(url, &from))),
             Err(error) => Err(CommandError::new(integrity_message(url, &error))),
         }
     }
@@ -178,6 +188,51 @@ impl OpenStateStore {
         };
         keys.map(|keys| (keys, format!("`{}`", key.display()))).map_err(command_error)
     }
+}
+
+/// Whether a URL names a database rather than a file.
+fn is_database(url: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// A URL for people: without its password.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split_once(':').map_or(user, |(name, _)| name);
+            format!("{scheme}://{user}@{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+/// Opens a state store in PostgreSQL, which several hosts share.
+fn open_database(url: &str, runtime: &Runtime) -> Result<OpenStateStore, CommandError> {
+    let shown = without_password(url);
+    let Some(keys) = keys_from_environment()? else {
+        return Err(CommandError::new(format!(
+            "every host that shares `{shown}` needs the same keys: set {KEYS_VARIABLE}, for example to the output of `openssl rand -hex 32`"
+        )));
+    };
+    let password = std::env::var("PGPASSWORD").ok();
+    let settings = PostgresSettings::parse(url, password.as_deref()).map_err(command_error)?;
+    let store =
+        PostgresStore::open(settings).map_err(|error| CommandError::new(format!("`{shown}`: {error}")))?;
+    let sealed = SealedStore::new(Arc::new(store), keys.clone());
+    match runtime.block_on(sealed.open()) {
+        Ok(()) => Ok(OpenStateStore { url: shown, store: Arc::new(sealed), keys }),
+        Err(IntegrityError::OtherKeys) => Err(CommandError::new(other_keys_message(&shown, KEYS_VARIABLE))),
+        Err(error) => Err(CommandError::new(format!("the state store `{shown}` can't be opened: {error}"))),
+    }
+}
+
+fn other_keys_message(url: &str, from: &str) -> String {
+    format!(
+        "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that it was created \
+         with, or another state store"
+    )
 }
 
 /// The keys of the environment variable, if it is set.
@@ -234,4 +289,22 @@ fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (url, shown) in [
+            ("postgres://u:secret@h/x", "postgres://u@h/x"),
+            ("postgres://u:sec@ret@h:5432/x?schema=s", "postgres://u@h:5432/x?schema=s"),
+            ("postgres://u@h", "postgres://u@h"),
+            ("postgres://h/x?a=b:c@d", "postgres://h/x?a=b:c@d"),
+            ("file:state.db", "file:state.db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 }

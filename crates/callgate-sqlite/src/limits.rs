@@ -11,7 +11,7 @@ use super::DatabaseFile;
 use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
 use super::slot_owners;
-use super::usage::{Pool, decode_charges, encode_charges};
+use super::usage::Pool;
 use callgate::host::{Account, Allowance, LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
 use callgate::state::capacity::AccountCharges;
 use callgate::state::limit_algorithms::{LimitUsage, Micros, cost, encoding};
@@ -193,7 +193,7 @@ impl LoadedBatch {
                 Some(limit) => StoredLimit::Row {
                     taken: encoding::encode(limit.usage, limit.allowance),
                     due: limit.due,
-                    charges: encode_charges(limit.charges),
+                    charges: limit.charges.to_bytes(),
                 },
             };
             if updated == *stored {
@@ -242,7 +242,7 @@ fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, Stored
 }
 
 fn read(key: &str, usage: &[u8], charges: &[u8]) -> Result<LoadedLimit, SqliteStoreError> {
-    let limit = encoding::decode(usage).zip(decode_charges(charges));
+    let limit = encoding::decode(usage).zip(AccountCharges::from_bytes(charges));
     let limit = limit.map(|((usage, allowance), charges)| LoadedLimit { usage, charges, allowance });
     limit.ok_or_else(|| {
         SqliteStoreError::Store(format!(

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use callgate::host::Account;
-use callgate::state::capacity::{AccountCharges, CapacityShares};
+use callgate::state::capacity::CapacityShares;
 
 /// A pool of shared capacity.
 #[derive(Clone, Copy, Debug)]
@@ -90,30 +90,4 @@ impl Pool {
 pub fn read_account(row: &Row<'_>, column: usize) -> rusqlite::Result<Account> {
     let (tenant, caller): (Vec<u8>, Vec<u8>) = (row.get(column)?, row.get(column + 1)?);
     Ok(Account::from_bytes(&tenant, &caller).unwrap_or(Account::NOBODY))
-}
-
-/// The bytes of one charge: tenant, caller and amount.
-const CHARGE_BYTES: usize = 40;
-
-/// Encodes the charges of a limit.
-pub fn encode_charges(charges: &AccountCharges) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (account, held) in charges.iter() {
-        bytes.extend_from_slice(account.tenant());
-        bytes.extend_from_slice(account.caller());
-        bytes.extend_from_slice(&(*held as u64).to_le_bytes());
-    }
-    bytes
-}
-
-/// Decodes what [`encode_charges`] wrote. Returns `None` for anything else.
-pub fn decode_charges(bytes: &[u8]) -> Option<AccountCharges> {
-    let charge = |bytes: &[u8]| {
-        let (tenant, rest) = bytes.split_at_checked(16)?;
-        let (caller, held) = rest.split_at_checked(16)?;
-        let held = u64::from_le_bytes(held.try_into().ok()?);
-        Some((Account::from_bytes(tenant, caller)?, usize::try_from(held).ok()?))
-    };
-    let parts: Option<Vec<_>> = bytes.chunks(CHARGE_BYTES).map(charge).collect();
-    parts.map(AccountCharges::from_parts)
 }

@@ -133,7 +133,7 @@ enum ApprovalsCommand {
 
 #[derive(clap::Args)]
 struct StoreArgs {
-    /// The state store, as in `--state` of the run or gateway: `file:PATH`
+    /// The state store, as in `--state` of the run, gateway or server: `file:PATH` or `postgres://…`
     #[arg(long, value_name = "URL")]
     state: String,
     /// Output format: text, or one JSON document for programs

@@ -1,0 +1,22 @@
+//! The PostgreSQL store: limits, caches and records in a database that many gateways and hosts share.
+//!
+//! [`PostgresStore::open`] takes a URL such as `postgres://callgate@db.example.com/callgate`. The tables are in a schema of their own,
+//! which is created if it is missing. Wrap the store in a [`SealedStore`](callgate::state::SealedStore), so that whoever can write the
+//! database can neither read nor forge what it holds.
+
+mod cache;
+mod connection;
+mod error;
+mod limits;
+mod listener;
+mod records;
+mod schema;
+mod slot_lease;
+mod statement;
+mod store;
+mod transaction;
+mod usage;
+
+pub use connection::{PostgresSettings, SettingsError};
+pub use error::PostgresOpenError;
+pub use store::PostgresStore;

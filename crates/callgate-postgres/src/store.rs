@@ -1,0 +1,410 @@
+//! The store: operations → transactions on a runtime of its own.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::Pool as Connections;
+use jiff::Timestamp;
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, oneshot};
+
+use super::cache::{self, EntryKey};
+use super::connection::PostgresSettings;
+use super::error::{PostgresError, PostgresOpenError, opening_message};
+use super::limits;
+use super::listener;
+use super::records::{self, SerializedWrite};
+use super::schema;
+use super::slot_lease;
+use super::transaction::begin;
+use super::usage::Pool;
+use callgate::host::{
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
+    LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError,
+    StoreFuture,
+};
+use callgate::state::cache::entry_size;
+use callgate::state::capacity::{Capacity, units};
+use callgate::state::limit_algorithms::{cost, since_epoch};
+use callgate::state::records::check_size;
+
+/// How long those who wait for a slot rely on notifications, before they ask again: an owner that died notifies nobody.
+const SLOT_WAIT: Duration = Duration::from_secs(2);
+
+/// A state store in PostgreSQL, for every process on any machine that reaches the database.
+///
+/// Limits are exact, whatever the concurrency: changes of limits happen one at a time, and so do those of records and of cached results.
+/// A written record and an acquired limit are committed before the operation returns (`synchronous_commit` of the server decides what that
+/// means). A slot belongs to the open store that acquired it; it is released when the store is dropped, and 15 seconds after its process
+/// ended or lost the database.
+///
+/// While the database can't be reached or written, every operation is an error; the store recovers when the cause is gone. After a
+/// connection was lost during a write, it is unknown whether the write was committed.
+///
+/// The store does its work in a runtime of its own, which ends when it is dropped. The futures need no particular runtime.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    runtime: Option<Runtime>,
+}
+
+/// What the store and its tasks share.
+pub(crate) struct Shared {
+    pub(crate) settings: PostgresSettings,
+    pub(crate) pool: Connections,
+    /// Its id among the owners of slots.
+    owner: AtomicI64,
+    pub(crate) slots_freed: Notify,
+    capacity: Capacity,
+}
+
+impl Shared {
+    pub(crate) fn owner(&self) -> i64 {
+        self.owner.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_owner(&self, owner: i64) {
+        self.owner.store(owner, Ordering::SeqCst);
+    }
+}
+
+/// Omits the content, which may be secret.
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("settings", &self.shared.settings).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// The default capacity: 2,000,000 limits, 32 GiB of records and 4 GiB of cached results.
+    pub const CAPACITY: Capacity = Capacity { limits: 2_000_000, records: 8_388_608, cached: 1_048_576 };
+
+    /// Connects to a database. Missing tables are created, and older ones are brought to the present version. Must not be called within an
+    /// async runtime, because it waits.
+    ///
+    /// # Errors
+    /// The database can't be reached or written, or its tables belong to another program or to a newer version.
+    pub fn open(settings: PostgresSettings) -> Result<Self, PostgresOpenError> {
+        Self::open_with(settings, Self::CAPACITY)
+    }
+
+    /// Connects with this capacity. All processes that share the database must use the same one.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_with(settings: PostgresSettings, capacity: Capacity) -> Result<Self, PostgresOpenError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("callgate-store")
+            .enable_all()
+            .build()
+            .map_err(|error| PostgresOpenError(format!("the async runtime can't be started: {error}")))?;
+        let (reply, opened) = std::sync::mpsc::channel();
+        // In the runtime and not on this thread, which may be one of another runtime.
+        runtime.spawn(async move {
+            let _ = reply.send(Shared::open(settings, capacity).await);
+        });
+        let shared = opened.recv().unwrap_or_else(|_| Err("the runtime of the store has ended".to_owned()));
+        let shared = match shared {
+            Ok(shared) => Arc::new(shared),
+            Err(why) => {
+                runtime.shutdown_background();
+                return Err(PostgresOpenError(format!("the database can't be used as a state store: {why}")));
+            }
+        };
+        runtime.spawn(slot_lease::keep(Arc::downgrade(&shared)));
+        runtime.spawn(listener::listen(Arc::downgrade(&shared)));
+        Ok(Self { shared, runtime: Some(runtime) })
+    }
+
+    /// Runs a job to its end, also if the caller drops the future.
+    fn run<T, J>(&self, job: J) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, J>
+    where
+        T: Send + 'static,
+        J: Future<Output = Result<T, PostgresError>> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(async move {
+                // A result without a receiver is dropped, which reverts it where necessary.
+                let _ = reply.send(job.await);
+            });
+        }
+        async move {
+            let ended =
+                || StoreError::Unavailable("the state store was closed; restart the process".to_owned());
+            answer.await.map_err(|_| ended())?.map_err(|error| error.to_store_error())
+        }
+    }
+}
+
+impl Shared {
+    async fn open(settings: PostgresSettings, capacity: Capacity) -> Result<Self, String> {
+        let pool = settings.pool()?;
+        let failed = |error: PostgresError| opening_message(&error);
+        let mut database = pool.get().await.map_err(|error| failed(error.into()))?;
+        schema::migrate(&mut database, &settings.schema).await.map_err(failed)??;
+        let owner = slot_lease::register(&database).await.map_err(failed)?;
+        drop(database);
+        let (owner, slots_freed) = (AtomicI64::new(owner), Notify::new());
+        Ok(Self { settings, pool, owner, slots_freed, capacity })
+    }
+
+    async fn acquire(
+        &self,
+        now: Timestamp,
+        takes: &[LimitAcquisition],
+    ) -> Result<Result<Vec<LimitRefusal>, StoreError>, PostgresError> {
+        let mut database = self.pool.get().await?;
+        let transaction = begin(&mut database, Pool::Limits).await?;
+        let answer =
+            limits::acquire(&transaction, self.capacity.limits, since_epoch(now), takes, self.owner())
+                .await?;
+        transaction.commit().await?;
+        Ok(answer)
+    }
+
+    async fn correct(
+        &self,
+        now: Timestamp,
+        corrections: &[LimitCorrection],
+    ) -> Result<Result<(), StoreError>, PostgresError> {
+        let mut database = self.pool.get().await?;
+        let transaction = begin(&mut database, Pool::Limits).await?;
+        let answer =
+            limits::correct(&transaction, self.capacity.limits, since_epoch(now), corrections).await?;
+        transaction.commit().await?;
+        Ok(answer)
+    }
+
+    async fn release_slot(&self, key: &str) -> Result<(), PostgresError> {
+        let mut database = self.pool.get().await?;
+        let transaction = begin(&mut database, Pool::Limits).await?;
+        slot_lease::release_slot(&transaction, self.owner(), key).await?;
+        // The schema's name has letters, digits and `_` only. It is delivered with the commit.
+        let notify = format!("NOTIFY {}", listener::channel(&self.settings.schema));
+        transaction.batch_execute(&notify).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn write_record(
+        &self,
+        now: Timestamp,
+        written: &SerializedWrite,
+    ) -> Result<Result<bool, StoreError>, PostgresError> {
+        let mut database = self.pool.get().await?;
+        let transaction = begin(&mut database, Pool::Records).await?;
+        let answer = records::write(&transaction, self.capacity.records, now, written).await?;
+        transaction.commit().await?;
+        Ok(answer)
+    }
+
+    async fn close(&self) -> Result<(), PostgresError> {
+        let mut database = self.pool.get().await?;
+        let transaction = begin(&mut database, Pool::Limits).await?;
+        slot_lease::unregister(&transaction, self.owner()).await?;
+        transaction.batch_execute(&format!("NOTIFY {}", listener::channel(&self.settings.schema))).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let shared = Arc::clone(&self.shared);
+        let (reply, closed) = std::sync::mpsc::channel();
+        runtime.spawn(async move {
+            // Without the database, the lease of the slots ends by itself.
+            let _ = tokio::time::timeout(SLOT_WAIT, shared.close()).await;
+            let _ = reply.send(());
+        });
+        let _ = closed.recv();
+        runtime.shutdown_background();
+    }
+}
+
+/// Acquired slots. They are released if the caller drops the future before it gets them.
+struct AcquiredSlots {
+    answer: Result<Vec<LimitRefusal>, StoreError>,
+    slots: Vec<String>,
+    store: Arc<Shared>,
+}
+
+impl AcquiredSlots {
+    fn into_answer(mut self) -> Result<Vec<LimitRefusal>, StoreError> {
+        self.slots.clear();
+        std::mem::replace(&mut self.answer, Ok(Vec::new()))
+    }
+}
+
+impl Drop for AcquiredSlots {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        for key in self.slots.drain(..) {
+            let store = Arc::clone(&self.store);
+            runtime.spawn(async move { store.release_slot(&key).await });
+        }
+    }
+}
+
+impl LimitStore for PostgresStore {
+    fn acquire<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        if takes.iter().all(|take| cost(&take.allowance, take.cost) == 0) {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
+        let (takes, store) = (takes.to_vec(), Arc::clone(&self.shared));
+        let acquired = self.run(async move {
+            let answer = store.acquire(now, &takes).await?;
+            let has_acquired = answer.as_ref().is_ok_and(Vec::is_empty);
+            let slots = takes.iter().filter(|take| has_acquired && limits::is_slot(take));
+            let slots = slots.map(|take| take.key.clone()).collect();
+            Ok(AcquiredSlots { answer, slots, store })
+        });
+        Box::pin(async move { acquired.await?.into_answer() })
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        let (corrections, store) = (corrections.to_vec(), Arc::clone(&self.shared));
+        let corrected = self.run(async move { store.correct(now, &corrections).await });
+        Box::pin(async move { corrected.await? })
+    }
+
+    fn release(&self, key: &str) {
+        let (key, store) = (key.to_owned(), Arc::clone(&self.shared));
+        drop(self.run(async move { store.release_slot(&key).await }));
+    }
+
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
+        // Created here and not on the first poll: no notification is missed from now on.
+        let mut freed = Box::pin(self.shared.slots_freed.notified());
+        let handle = self.runtime.as_ref().map(Runtime::handle).cloned();
+        freed.as_mut().enable();
+        Box::pin(async move {
+            // The timer of the store's own runtime, because that of the caller may have none.
+            let waited = handle.map(|handle| handle.spawn(async { tokio::time::sleep(SLOT_WAIT).await }));
+            match waited {
+                Some(waited) => {
+                    tokio::select! { () = freed => {} _ = waited => {} }
+                }
+                None => freed.await,
+            }
+        })
+    }
+
+    fn exposes_limits(&self) -> bool {
+        true
+    }
+}
+
+impl CacheStore for PostgresStore {
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, CacheLookup> {
+        let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let mut database = store.pool.get().await?;
+            let transaction = begin(&mut database, Pool::Cached).await?;
+            let found = cache::get(&transaction, now, &entry_key).await?;
+            transaction.commit().await?;
+            Ok(found)
+        }))
+    }
+
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        let size = entry_size(key, &entry.output);
+        let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let mut database = store.pool.get().await?;
+            let transaction = begin(&mut database, Pool::Cached).await?;
+            let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
+            cache::put(&transaction, store.capacity.cached, &entry_key, entry, generation).await?;
+            transaction.commit().await?;
+            Ok(())
+        }))
+    }
+
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        let (space, store) = (space.to_owned(), Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let mut database = store.pool.get().await?;
+            let transaction = begin(&mut database, Pool::Cached).await?;
+            cache::clear(&transaction, &space).await?;
+            transaction.commit().await?;
+            Ok(())
+        }))
+    }
+
+    fn exposes_cache(&self) -> bool {
+        true
+    }
+}
+
+impl RecordStore for PostgresStore {
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
+        let (space, key, store) = (key.space.to_owned(), key.key.to_owned(), Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let database = store.pool.get().await?;
+            records::get(&database, RecordKey { space: &space, key: &key }).await
+        }))
+    }
+
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
+        if let Err(error) = check_size(write.value) {
+            return Box::pin(async move { Err(error) });
+        }
+        let written = SerializedWrite {
+            space: write.key.space.to_owned(),
+            key: write.key.key.to_owned(),
+            value: write.value.to_string(),
+            expected_version: write.expected_version,
+            forget_at: write.forget_at,
+            account: write.account,
+            when_full: write.when_full,
+        };
+        let store = Arc::clone(&self.shared);
+        let written = self.run(async move { store.write_record(now, &written).await });
+        Box::pin(async move { written.await? })
+    }
+
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
+        let (space, after, store) = (space.to_owned(), after.map(str::to_owned), Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let database = store.pool.get().await?;
+            records::page(&database, &space, after.as_deref(), limit).await
+        }))
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        let (account, store) = (*account, Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let database = store.pool.get().await?;
+            records::has_lost(&database, &account).await
+        }))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,159 @@
+//! A PostgreSQL server of its own for a test: on a free port, without durability, stopped at the end.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use callgate::host::StateStore;
+use callgate_postgres::{PostgresSettings, PostgresStore};
+
+use crate::packages;
+
+/// PostgreSQL refuses to run as root.
+const NOBODY: u32 = 65_534;
+
+pub struct PostgresServer {
+    folder: tempfile::TempDir,
+    bin: PathBuf,
+    port: u16,
+    child: Option<Child>,
+    schemas: AtomicU32,
+}
+
+impl PostgresServer {
+    pub fn start() -> Self {
+        let (folder, bin) = (tempfile::tempdir().unwrap(), installed());
+        if rustix::process::getuid().is_root() {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { folder, bin, port, child: None, schemas: AtomicU32::new(0) };
+        let mut init = server.command("initdb");
+        init.args(["--username=callgate", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+        let (printed, done) = packages::run(&mut init, "");
+        assert!(done, "{printed}");
+        server.restart();
+        server
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command.arg("-D").arg(self.folder.path().join("data")).current_dir(self.folder.path());
+        if rustix::process::getuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// Starts the server, after [`stop`](Self::stop).
+    pub fn restart(&mut self) {
+        let mut command = self.command("postgres");
+        command.args(["-p", &self.port.to_string(), "-k", ""]);
+        for setting in
+            ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=400", "log_min_messages=panic"]
+        {
+            command.args(["-c", setting]);
+        }
+        self.child = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() || !self.accepts() {
+            assert!(Instant::now() < deadline, "PostgreSQL does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn accepts(&self) -> bool {
+        packages::run(
+            Command::new(self.bin.join("pg_isready")).args(["-h", "127.0.0.1", "-p", &self.port.to_string()]),
+            "",
+        )
+        .1
+    }
+
+    /// Stops the server at once, as a crash does.
+    pub fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// The URL of a schema.
+    pub fn url(&self, schema: &str) -> String {
+        format!("postgres://callgate@127.0.0.1:{}/postgres?schema={schema}", self.port)
+    }
+
+    /// A name that no schema has.
+    pub fn new_schema(&self) -> String {
+        format!("test_{}", self.schemas.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub fn open(&self, schema: &str) -> Result<PostgresStore, String> {
+        let settings = PostgresSettings::parse(&self.url(schema), None).unwrap();
+        PostgresStore::open(settings).map_err(|error| error.to_string())
+    }
+
+    /// An empty store.
+    pub fn new_store(&self) -> Arc<dyn StateStore> {
+        Arc::new(self.open(&self.new_schema()).unwrap())
+    }
+
+    /// Runs a statement, as an operator or an attacker does.
+    pub fn sql(&self, statement: &str) -> String {
+        let mut psql = Command::new(self.bin.join("psql"));
+        psql.args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            "callgate",
+            "-At",
+            "-c",
+            statement,
+            "postgres",
+        ]);
+        let (printed, done) = packages::run(&mut psql, "");
+        assert!(done, "{printed}");
+        printed.trim().to_owned()
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The programs of PostgreSQL: those of the system, or else those of Debian's packages, unpacked below `target/packages`.
+fn installed() -> PathBuf {
+    if let Some(bin) = programs(Path::new("/usr/lib/postgresql")) {
+        return bin;
+    }
+    let home = packages::installed("postgresql", "postgresql-15", |home| {
+        let shell = |line: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", line]).current_dir(home);
+            command
+        };
+        let update = shell("apt-get update -q || true");
+        let download = shell("apt-get download postgresql-15 postgresql-client-15 libpq5");
+        packages::install(&mut [
+            update,
+            download,
+            shell("for package in *.deb; do dpkg -x $package .; done"),
+        ]);
+    });
+    programs(&home.join("usr/lib/postgresql")).expect("the package has the programs")
+}
+
+fn programs(versions: &Path) -> Option<PathBuf> {
+    let found = fs::read_dir(versions).ok()?.flatten().map(|version| version.path().join("bin"));
+    found.filter(|bin| bin.join("postgres").exists()).max()
+}
