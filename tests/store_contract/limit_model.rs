@@ -170,6 +170,6 @@ pub fn rejected_batches_acquire_nothing(new: &New) {
 }
 
 pub fn config(cases: u32) -> ProptestConfig {
-    let cases = cases / super::CASE_DIVISOR.get();
+    let cases = cases / CASE_DIVISOR.get();
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }

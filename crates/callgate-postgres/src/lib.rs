@@ -6,14 +6,15 @@
 
 mod cache;
 mod connection;
+mod database;
 mod error;
 mod limits;
-mod listener;
 mod records;
 mod schema;
 mod slot_lease;
 mod statement;
 mod store;
+mod tasks;
 mod transaction;
 mod usage;
 

@@ -86,6 +86,11 @@ pub(crate) async fn migrate(
     Ok(Ok(()))
 }
 
+/// The channel on which the release of slots is notified.
+pub(crate) fn slot_channel(schema: &str) -> String {
+    format!("callgate_{schema}")
+}
+
 /// A number that all hosts share. A missing counter has never been set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SharedCounter {

@@ -1,19 +1,15 @@
 //! Owners of slots. Each open store is an owner with a lease that it renews. The slots of an owner whose process ended, or that could not
 //! reach the database for as long as its lease, are free again.
 
-use std::sync::Weak;
 use std::time::Duration;
 
 use deadpool_postgres::GenericClient;
 
 use super::error::PostgresError;
 use super::statement;
-use super::store::Shared;
 
 /// How long an owner keeps its slots without renewing the lease.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
-/// How often the lease is renewed.
-const RENEWAL: Duration = Duration::from_secs(4);
 
 /// Registers a new owner, by the server's clock.
 pub(crate) async fn register(database: &impl GenericClient) -> Result<i64, PostgresError> {
@@ -22,7 +18,7 @@ pub(crate) async fn register(database: &impl GenericClient) -> Result<i64, Postg
 }
 
 /// Renews the lease of an owner. Returns `false` if it has lost it, and with it its slots.
-async fn renew(database: &impl GenericClient, owner: i64) -> Result<bool, PostgresError> {
+pub(crate) async fn renew(database: &impl GenericClient, owner: i64) -> Result<bool, PostgresError> {
     let update = "UPDATE owners SET lease_ends = now() + make_interval(secs => $2) WHERE id = $1";
     Ok(statement::execute(database, update, &[&owner, &LEASE.as_secs_f64()]).await? == 1)
 }
@@ -63,22 +59,4 @@ pub(crate) async fn remove_expired(database: &impl GenericClient, own: i64) -> R
 pub(crate) async fn unregister(database: &impl GenericClient, owner: i64) -> Result<(), PostgresError> {
     statement::execute(database, "DELETE FROM owners WHERE id = $1", &[&owner]).await?;
     Ok(())
-}
-
-/// Renews the lease of a store until the store is dropped. A store that has lost its lease gets another one for its further slots.
-pub(crate) async fn keep(store: Weak<Shared>) {
-    loop {
-        tokio::time::sleep(RENEWAL).await;
-        let Some(store) = store.upgrade() else { return };
-        let renewed = async {
-            let database = store.pool.get().await?;
-            let owner = store.owner();
-            if !renew(&database, owner).await? {
-                store.set_owner(register(&database).await?);
-            }
-            Ok::<_, PostgresError>(())
-        };
-        // The next renewal tries again; until then the lease lasts.
-        let _ = renewed.await;
-    }
 }

@@ -3,22 +3,19 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::Pool as Connections;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::cache::{self, EntryKey};
 use super::connection::PostgresSettings;
-use super::error::{PostgresError, PostgresOpenError, opening_message};
+use super::database::Database;
+use super::error::{PostgresError, PostgresOpenError};
 use super::limits;
-use super::listener;
 use super::records::{self, SerializedWrite};
-use super::schema;
-use super::slot_lease;
+use super::tasks;
 use super::transaction::begin;
 use super::usage::Pool;
 use callgate::host::{
@@ -28,7 +25,7 @@ use callgate::host::{
 };
 use callgate::state::cache::entry_size;
 use callgate::state::capacity::{Capacity, units};
-use callgate::state::limit_algorithms::{cost, since_epoch};
+use callgate::state::limit_algorithms::cost;
 use callgate::state::records::check_size;
 
 /// How long those who wait for a slot rely on notifications, before they ask again: an owner that died notifies nobody.
@@ -46,28 +43,8 @@ const SLOT_WAIT: Duration = Duration::from_secs(2);
 ///
 /// The store does its work in a runtime of its own, which ends when it is dropped. The futures need no particular runtime.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    shared: Arc<Database>,
     runtime: Option<Runtime>,
-}
-
-/// What the store and its tasks share.
-pub(crate) struct Shared {
-    pub(crate) settings: PostgresSettings,
-    pub(crate) pool: Connections,
-    /// Its id among the owners of slots.
-    owner: AtomicI64,
-    pub(crate) slots_freed: Notify,
-    capacity: Capacity,
-}
-
-impl Shared {
-    pub(crate) fn owner(&self) -> i64 {
-        self.owner.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn set_owner(&self, owner: i64) {
-        self.owner.store(owner, Ordering::SeqCst);
-    }
 }
 
 /// Omits the content, which may be secret.
@@ -104,7 +81,7 @@ impl PostgresStore {
         let (reply, opened) = std::sync::mpsc::channel();
         // In the runtime and not on this thread, which may be one of another runtime.
         runtime.spawn(async move {
-            let _ = reply.send(Shared::open(settings, capacity).await);
+            let _ = reply.send(Database::open(settings, capacity).await);
         });
         let shared = opened.recv().unwrap_or_else(|_| Err("the runtime of the store has ended".to_owned()));
         let shared = match shared {
@@ -114,8 +91,8 @@ impl PostgresStore {
                 return Err(PostgresOpenError(format!("the database can't be used as a state store: {why}")));
             }
         };
-        runtime.spawn(slot_lease::keep(Arc::downgrade(&shared)));
-        runtime.spawn(listener::listen(Arc::downgrade(&shared)));
+        runtime.spawn(tasks::keep_lease(Arc::downgrade(&shared)));
+        runtime.spawn(tasks::listen(Arc::downgrade(&shared)));
         Ok(Self { shared, runtime: Some(runtime) })
     }
 
@@ -140,78 +117,6 @@ impl PostgresStore {
     }
 }
 
-impl Shared {
-    async fn open(settings: PostgresSettings, capacity: Capacity) -> Result<Self, String> {
-        let pool = settings.pool()?;
-        let failed = |error: PostgresError| opening_message(&error);
-        let mut database = pool.get().await.map_err(|error| failed(error.into()))?;
-        schema::migrate(&mut database, &settings.schema).await.map_err(failed)??;
-        let owner = slot_lease::register(&database).await.map_err(failed)?;
-        drop(database);
-        let (owner, slots_freed) = (AtomicI64::new(owner), Notify::new());
-        Ok(Self { settings, pool, owner, slots_freed, capacity })
-    }
-
-    async fn acquire(
-        &self,
-        now: Timestamp,
-        takes: &[LimitAcquisition],
-    ) -> Result<Result<Vec<LimitRefusal>, StoreError>, PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        let answer =
-            limits::acquire(&transaction, self.capacity.limits, since_epoch(now), takes, self.owner())
-                .await?;
-        transaction.commit().await?;
-        Ok(answer)
-    }
-
-    async fn correct(
-        &self,
-        now: Timestamp,
-        corrections: &[LimitCorrection],
-    ) -> Result<Result<(), StoreError>, PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        let answer =
-            limits::correct(&transaction, self.capacity.limits, since_epoch(now), corrections).await?;
-        transaction.commit().await?;
-        Ok(answer)
-    }
-
-    async fn release_slot(&self, key: &str) -> Result<(), PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        slot_lease::release_slot(&transaction, self.owner(), key).await?;
-        // The schema's name has letters, digits and `_` only. It is delivered with the commit.
-        let notify = format!("NOTIFY {}", listener::channel(&self.settings.schema));
-        transaction.batch_execute(&notify).await?;
-        transaction.commit().await?;
-        Ok(())
-    }
-
-    async fn write_record(
-        &self,
-        now: Timestamp,
-        written: &SerializedWrite,
-    ) -> Result<Result<bool, StoreError>, PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Records).await?;
-        let answer = records::write(&transaction, self.capacity.records, now, written).await?;
-        transaction.commit().await?;
-        Ok(answer)
-    }
-
-    async fn close(&self) -> Result<(), PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        slot_lease::unregister(&transaction, self.owner()).await?;
-        transaction.batch_execute(&format!("NOTIFY {}", listener::channel(&self.settings.schema))).await?;
-        transaction.commit().await?;
-        Ok(())
-    }
-}
-
 impl Drop for PostgresStore {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
@@ -231,7 +136,7 @@ impl Drop for PostgresStore {
 struct AcquiredSlots {
     answer: Result<Vec<LimitRefusal>, StoreError>,
     slots: Vec<String>,
-    store: Arc<Shared>,
+    store: Arc<Database>,
 }
 
 impl AcquiredSlots {
@@ -245,8 +150,9 @@ impl Drop for AcquiredSlots {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         for key in self.slots.drain(..) {
+            self.store.released().push(key);
             let store = Arc::clone(&self.store);
-            runtime.spawn(async move { store.release_slot(&key).await });
+            runtime.spawn(async move { store.flush_releases().await });
         }
     }
 }
@@ -278,8 +184,10 @@ impl LimitStore for PostgresStore {
     }
 
     fn release(&self, key: &str) {
-        let (key, store) = (key.to_owned(), Arc::clone(&self.shared));
-        drop(self.run(async move { store.release_slot(&key).await }));
+        let store = Arc::clone(&self.shared);
+        // At once, so that an acquisition from now on finds it.
+        store.released().push(key.to_owned());
+        drop(self.run(async move { store.flush_releases().await }));
     }
 
     fn slot_released(&self) -> BoxFuture<'_, ()> {
