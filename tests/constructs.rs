@@ -18,6 +18,13 @@ use crate::recorded_calls::project;
 /// A record of the schema and one of its keys.
 type Construct = (String, String);
 
+/// The records that decide calls.
+const DECIDING: [&str; 9] =
+    ["condition", "deny", "during", "elements", "fact", "halt", "length", "path_operand", "require"];
+
+/// The keys that take any value, so that none is a mistake.
+const ANY_VALUE: [&str; 1] = ["respond.output"];
+
 /// What exists for a construct.
 #[derive(Default)]
 struct Support {
@@ -182,6 +189,15 @@ fn every_construct_has_its_support() {
     let undescribed: Vec<&Construct> =
         table.iter().filter(|(_, support)| !support.is_described).map(|(construct, _)| construct).collect();
     assert_eq!(undescribed, Vec::<&Construct>::new(), "these have no text in the reference and in editors");
+    let without = |is_missing: fn(&Support) -> bool, records: &[&str]| -> Vec<String> {
+        let missing = table.iter().filter(|((record, _), support)| {
+            is_missing(support) && (records.is_empty() || records.contains(&record.as_str()))
+        });
+        missing.map(|((record, key), _)| format!("{record}.{key}")).collect()
+    };
+    assert_eq!(without(|support| support.broken == 0, &[]), ANY_VALUE, "these have no broken case");
+    assert_eq!(without(|support| support.cases == 0, &DECIDING), [""; 0], "these have no case");
+    assert_eq!(without(|support| support.explained == 0, &DECIDING), [""; 0], "these have no explanation");
     let mut text = String::from(
         "The number of files with cases, broken cases and explanations, and whether coverage has branches and mutation testing changes there.\n\n\
          | construct | cases | broken | explained | coverage | mutation |\n| --- | --- | --- | --- | --- | --- |\n",

@@ -178,6 +178,9 @@ pub struct ConditionTest {
     pub misfit: Option<String>,
     /// The operators applied to the values.
     pub operators: Vec<TestOperator>,
+    /// What changes the meaning of the operators, as written: `as: email`, `ignore_case: true`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
     #[serde(skip)]
     pub(super) roots: Vec<Root>,
 }
@@ -315,6 +318,7 @@ impl ConditionExplainer<'_> {
             count,
             misfit,
             operators: test.operators.iter().map(|operator| self.explain_operator(operator)).collect(),
+            options: test.options.to_vec(),
             roots: test.subject.roots(),
         }
     }

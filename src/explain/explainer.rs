@@ -7,7 +7,7 @@ use super::explanation_builder::ExplanationBuilder;
 use crate::call::{Outcome, Phase};
 use crate::diagnostic::SourceMap;
 use crate::kernel::{
-    CostCorrected, Decision, DecisionStarted, Event, EventListener, LimitChecked, PolicyEvaluated,
+    CostCorrected, Decision, DecisionStarted, Event, EventListener, FactStored, LimitChecked, PolicyEvaluated,
 };
 
 /// The maximum number of calls in progress; beyond it, the oldest are not explained.
@@ -74,8 +74,9 @@ impl EventListener for Explainer {
                     draft.start_execution();
                 }
             }
+            Event::FactStored(stored) => state.add_fact(stored),
             // The handling of errors is part of later events.
-            Event::ErrorMatched(_) | Event::SetFull(_) => {}
+            Event::ErrorMatched(_) => {}
             Event::Ended(outcome) => {
                 let explanation = state.finish(outcome, self.sources.as_ref());
                 state.done.extend(explanation);
@@ -135,6 +136,12 @@ impl ExplainerState {
     fn correct_cost(&mut self, corrected: &CostCorrected<'_>) {
         if let Some(draft) = self.open.iter_mut().find(|draft| draft.has_id(&corrected.call.id)) {
             draft.correct_cost(corrected);
+        }
+    }
+
+    fn add_fact(&mut self, stored: &FactStored<'_>) {
+        if let Some(draft) = self.open.iter_mut().find(|draft| draft.has_id(&stored.call.id)) {
+            draft.add_fact(stored);
         }
     }
 

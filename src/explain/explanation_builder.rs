@@ -1,5 +1,6 @@
 //! Builds the explanation of a call: events of the kernel → [`Explanation`].
 
+use super::explained_fact::ExplainedFact;
 use super::explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 use super::explanation_redaction::{ExplanationRedactor, WITHHELD};
 use super::step::{ExplainedLimit, MatchResult, PolicyStep, amount_to_json};
@@ -8,7 +9,7 @@ use crate::diagnostic::SourceMap;
 use crate::host::RealCost;
 use crate::json::Value;
 use crate::kernel::{
-    CostCorrected, Decision, DecisionStarted, Effect, Layers, LimitChecked, PolicyEvaluated,
+    CostCorrected, Decision, DecisionStarted, Effect, FactStored, Layers, LimitChecked, PolicyEvaluated,
 };
 use crate::middleware::{CountedCalls, PolicyKind};
 use crate::policy::{Mode, Unmatched};
@@ -172,6 +173,15 @@ impl ExplanationBuilder {
                 RealCost::Known(cost) => amount_to_json(cost),
                 RealCost::Unknown => Value::Null,
             });
+        }
+    }
+
+    pub(super) fn add_fact(&mut self, event: &FactStored<'_>) {
+        let decided = self.decisions.last_mut().into_iter().flat_map(|decided| &mut decided.steps);
+        let mut steps = self.later_steps.iter_mut().chain(decided);
+        let of_policy = |step: &&mut PolicyStep| step.layer == event.layer && step.policy == event.policy.id;
+        if let (Some(step), PolicyKind::Fact(fact)) = (steps.find(of_policy), &event.policy.kind) {
+            step.fact = Some(ExplainedFact::new(fact, event.change));
         }
     }
 

@@ -1,9 +1,9 @@
 //! The final pass over an explanation, after the call has ended: adds policies without events, the final verdicts, the decisive step and
 //! the texts, and applies late redactions.
 
+use super::effect_phrases::{self, CallEnd};
 use super::explanation::Explanation;
 use super::explanation_redaction;
-use super::phrases::{self, CallEnd};
 use super::step::PolicyStep;
 use crate::call::{Masks, Outcome, Phase, Root, Verdict};
 use crate::diagnostic::SourceMap;
@@ -145,11 +145,11 @@ impl Explanation {
         let ended =
             self.outcome.map(|outcome| CallEnd { outcome, was_executed: executed, attempts: self.attempts });
         for step in &mut self.steps {
-            step.words = phrases::describe_step(step, ended);
+            step.words = effect_phrases::describe_step(step, ended);
         }
         for step in self.again.iter_mut().flat_map(|again| &mut again.steps) {
-            step.words = phrases::describe_step(step, None);
+            step.words = effect_phrases::describe_step(step, None);
         }
-        self.why = phrases::describe_conclusion(self);
+        self.why = effect_phrases::describe_conclusion(self);
     }
 }

@@ -20,6 +20,7 @@
 
 mod explanation_completion;
 mod condition;
+mod explained_fact;
 mod explained_let;
 mod explained_value;
 mod explanation_builder;
@@ -29,17 +30,19 @@ pub mod render;
 mod step;
 mod explanation_redaction;
 mod why_not;
-mod phrases;
+mod condition_phrases;
+mod effect_phrases;
 
 pub use crate::kernel::{
-    Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus,
-    PolicyEvaluated, SetFull, SkipReason,
+    Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, FactStored, LimitChecked,
+    MatchStatus, PolicyEvaluated, SkipReason,
 };
 pub use crate::matcher::Truth;
 pub use condition::{
     ConditionForm, ConditionTest, ElementReason, ExplainedCondition, ExplainedElement, ExplainedElements,
     FoundValue, TestOperator, TruthValue,
 };
+pub use explained_fact::ExplainedFact;
 pub use explained_let::{ExplainedLet, LetState};
 pub use explained_value::ExplainedValue;
 pub use explainer::Explainer;

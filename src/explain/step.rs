@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::condition::{ConditionExplainer, ExplainedCondition};
+use super::explained_fact::ExplainedFact;
 use super::explained_let::{ExplainedLet, LetExplainer};
 use super::explanation_redaction::{ExplanationRedactor, WITHHELD, counterpart, truncate_value};
 use crate::call::{Amount, Masks, Phase, Root, Verdict};
@@ -80,6 +81,9 @@ pub struct PolicyStep {
     /// What the call acquired of it, if it is a limit and was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<ExplainedLimit>,
+    /// What it did to its fact, if it is a `fact` policy and was carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fact: Option<ExplainedFact>,
     #[serde(skip)]
     pub(super) skip_reason: Option<SkipReason>,
     #[serde(skip)]
@@ -167,6 +171,7 @@ impl PolicyStep {
             changes: Vec::new(),
             problem: None,
             limit: None,
+            fact: None,
             skip_reason: Some(why),
             policy_index,
             order: step_order(policy, policy_index, phase),

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::condition_phrases::explain_condition;
+use super::effect_phrases::layer_name;
 use super::explanation::Explanation;
-use super::phrases::{explain_condition, layer_name};
 use super::step::{MatchResult, PolicyStep};
 use crate::call::{Verdict, reason_code};
 use crate::diagnostic::Location;

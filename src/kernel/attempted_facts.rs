@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::events::{Event, SetFull, notify};
+use super::events::{Event, FactStored, notify};
 use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::policy_reference::PolicyHandle;
 use super::redacted_call::RedactedCall;
@@ -64,7 +64,7 @@ fn store(
     session.add_masks(&masks);
 }
 
-/// Stores what a fact found, and reports a set without room for all of it.
+/// Stores what a fact found, and reports it.
 pub(super) fn store_entries(
     subject: &CallScope<'_>,
     by: PolicyHandle<'_>,
@@ -72,14 +72,9 @@ pub(super) fn store_entries(
     found: Vec<ExtractedFact>,
     session: &mut SessionState,
 ) {
-    let mut lacks_room = false;
-    for entry in found {
-        lacks_room |= fact.store(entry, session);
-    }
-    if lacks_room {
-        let full = SetFull { policy: by.policy, layer: by.reference.layer };
-        notify(subject.listener, &Event::SetFull(full));
-    }
+    let change = fact.store(found, session);
+    let stored = FactStored { call: subject.call, policy: by.policy, layer: by.reference.layer, change };
+    notify(subject.listener, &Event::FactStored(stored));
 }
 
 /// What a fact stores of a call, and the redacted strings in it.

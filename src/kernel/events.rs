@@ -10,6 +10,7 @@ use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
 use crate::host::{RealCost, ToolError};
 use crate::json::Value;
 use crate::matcher::{ExaminedMatcher, Truth};
+use crate::middleware::FactChange;
 use crate::policy::Policy;
 
 /// Receives the events of calls, in order, on the thread on which they happen. It changes nothing, also if it
@@ -37,8 +38,8 @@ pub enum Event<'a> {
     LimitChecked(LimitChecked<'a>),
     /// The result of a call showed its real cost, for a limit with `cost_after`.
     CostCorrected(CostCorrected<'a>),
-    /// A set had no room for a value of a call.
-    SetFull(SetFull<'a>),
+    /// A `fact` policy that applies to a call has changed the session.
+    FactStored(FactStored<'a>),
     /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
     ErrorMatched(ErrorMatched<'a>),
     /// The execution of a call starts: the policies around it, and inside of them its tool.
@@ -170,14 +171,18 @@ pub struct CostCorrected<'a> {
     pub cost: RealCost,
 }
 
-/// A set that has no room for a value: the fact is unknown, or has lost its oldest values.
+/// What a `fact` policy did to the session.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct SetFull<'a> {
-    /// The policy that collects the values.
+pub struct FactStored<'a> {
+    /// The call.
+    pub call: &'a ToolCall,
+    /// The policy.
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
     pub layer: u32,
+    /// What it stored or removed.
+    pub change: FactChange,
 }
 
 /// An error, and a policy that may be about it.

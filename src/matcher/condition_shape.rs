@@ -94,7 +94,8 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
 const EXPRESSION: FieldShape = FieldShape::optional(
     EXPR_KEY,
     Shape::String("a Rhai expression"),
-    "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session`, `annotations` and `now` \
+    "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `result`, `context`, `session`, `annotations`, `task` and \
+     `now`, and the names of the bundle (`let`, `data`, `functions`), \
          that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
          is undecided and fails closed: restricting policies apply, permitting ones do not. With operators beside it, its value is \
          tested as that of a `path`.",
@@ -142,16 +143,16 @@ const STRINGS: Shape = Shape::Either(&[
 pub(super) const CONTAINS_ANY: FieldShape = FieldShape::optional(
     "contains_any",
     SET,
-    "The value is a string that contains one of these, or an array with an item that equals one of these: a list, or `{ path: … }`.",
+    "The value is a string that contains one of these, or an array with an item that equals one of these: a list, `{ path: … }` or `{ expr: … }`.",
 );
 pub(super) const PATH: FieldShape = FieldShape::optional(
     "path",
     Shape::String("a JSONPath such as `$.input.amount`"),
     "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
-     `$.context`, `$.session`, `$.annotations` and `$.now`.",
+     `$.result`, `$.context`, `$.session`, `$.annotations`, `$.task` and `$.now`.",
 );
 const EQ: FieldShape =
-    FieldShape::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");
+    FieldShape::optional("eq", OPERAND, "The value equals this: a literal, `{ path: … }` or `{ expr: … }`.");
 const NE: FieldShape = FieldShape::optional("ne", OPERAND, "The value is present and does not equal this.");
 const GT: FieldShape =
     FieldShape::optional("gt", OPERAND, "The value is greater than this number, or sorts after this string.");
@@ -161,7 +162,7 @@ const LT: FieldShape =
 const LTE: FieldShape = FieldShape::optional("lte", OPERAND, "The value equals this, or is less.");
 const SET: Shape = Shape::Either(&[Shape::NonEmptyList(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
 const IN: FieldShape =
-    FieldShape::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
+    FieldShape::optional("in", SET, "The value equals one of these: a list, `{ path: … }` or `{ expr: … }`.");
 const NOT_IN: FieldShape =
     FieldShape::optional("not_in", SET, "The value is present and equals none of these.");
 const CONTAINS: FieldShape = FieldShape::optional(

@@ -166,6 +166,7 @@ impl FieldTest {
             path_span: self.spans.path,
             each: self.each,
             operators: exists.into_iter().chain(operators).collect(),
+            options: &self.spans.options,
             values: match &nodes {
                 Err(Truth::Undecided(why)) => TestedValues::TypeMismatch(why.clone()),
                 Err(_) => TestedValues::Absent,

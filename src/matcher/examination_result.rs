@@ -147,6 +147,8 @@ pub struct ExaminedTest<'a> {
     pub values: TestedValues<'a>,
     /// The operators with their results, `exists` first.
     pub operators: Vec<ExaminedOperator<'a>>,
+    /// What changes the meaning of the operators, as written: `as: email`, `ignore_case: true`.
+    pub options: &'a [String],
 }
 
 /// The values at the path of a test.

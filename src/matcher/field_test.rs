@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 use super::condition_shape::{CONDITION_RECORD, EXISTS, EXPR_KEY, OPERATOR_FIELDS, OPTION_KEYS, PATH};
+use super::mention::{AS, MENTIONED_IN};
 use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;
@@ -83,7 +84,12 @@ pub(super) struct TestSpans {
     pub(super) exists: Option<Span>,
     /// For each operator its key, and the location of key and operand.
     pub(super) operators: Vec<(&'static str, Span)>,
+    /// What changes the meaning of the operators, as written: `as: email`, `ignore_case: true`.
+    pub(super) options: Vec<String>,
 }
+
+/// The keys of a test that say something else than how its operators compare.
+const OTHER_OPTIONS: [&str; 2] = ["each", "absent"];
 
 impl TestSpans {
     fn from_node(test: &source::YamlNode) -> Self {
@@ -98,8 +104,22 @@ impl TestSpans {
             path: test.get(PATH.name).or_else(|| test.get(EXPR_KEY)).map_or(test.span, |path| path.span),
             exists: entries().find(|entry| entry.key == EXISTS.name).map(whole),
             operators: operators.collect(),
+            options: operator_options(test),
         }
     }
+}
+
+fn operator_options(test: &source::YamlNode) -> Vec<String> {
+    let entries = test.entries().unwrap_or_default().iter();
+    // Without `mentioned_in`, `as` names elements.
+    let options = entries.filter(|entry| {
+        OPTION_KEYS.contains(&entry.key.as_str())
+            && !OTHER_OPTIONS.contains(&entry.key.as_str())
+            && (entry.key != AS.name || test.get(MENTIONED_IN.name).is_some())
+    });
+    let text =
+        |node: &source::YamlNode| node.as_str().map_or_else(|| node.to_json().to_string(), str::to_owned);
+    options.map(|entry| format!("{}: {}", entry.key, text(&entry.value))).collect()
 }
 
 impl FieldTest {

@@ -279,7 +279,7 @@ fn read_comparison(
             node.span,
             format!("`{}` compares numbers or strings; this is {}", comparison.name(), node.type_name()),
         )
-        .with_help("write a number, a string, or `{ path: … }`"),
+        .with_help("write a number, a string, `{ path: … }` or `{ expr: … }`"),
     );
     None
 }

@@ -131,6 +131,10 @@ impl Budget {
             return None;
         }
         if bounds == BudgetAmounts::default() {
+            // One that is there and invalid has been reported.
+            if ["tokens", "cost", "calls", "iterations"].iter().any(|key| node.get(key).is_some()) {
+                return None;
+            }
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this budget has no bound")
                     .with_help("add `tokens`, `cost`, `calls` or `iterations`"),

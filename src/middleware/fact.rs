@@ -2,7 +2,7 @@
 
 mod extracted_fact;
 
-pub use extracted_fact::ExtractedFact;
+pub use extracted_fact::{ExtractedFact, FactChange};
 
 use std::sync::Arc;
 

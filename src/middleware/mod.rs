@@ -41,7 +41,7 @@ pub use cache::Cache;
 pub use cache_scope::CacheScope;
 pub use deny::Deny;
 pub use error_patterns::ErrorPatterns;
-pub use fact::{ExtractedFact, Fact, FactTime};
+pub use fact::{ExtractedFact, Fact, FactChange, FactTime};
 pub use halt::Halt;
 pub use label::Label;
 pub use limit::{CallCost, CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};

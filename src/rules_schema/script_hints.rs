@@ -27,6 +27,11 @@ impl ScriptProblem {
             }
             None => 0..text.len(),
         };
+        if let (Some(offset), Some(inside)) = (error.offset, rest.strip_prefix('\'')) {
+            let end = inside.find('\'').map_or(rest.len(), |at| at + 2);
+            let (message, help) = ("single quotes make no string", "write the string in double quotes");
+            return Self { range: offset..offset + end, message: message.to_owned(), help: help.to_owned() };
+        }
         let before = error.offset.and_then(|offset| text.get(..offset)).unwrap_or_default();
         let known = word_of_other_languages(before, rest.get(..word).unwrap_or_default());
         let help = known.map(str::to_owned).or(error.help).unwrap_or_else(|| match rest.chars().next() {

@@ -4,7 +4,8 @@ use super::snippet::{format_location, write_snippet};
 use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, RED, TerminalWriter, YELLOW, escape_invisible, pad};
 use crate::call::{Phase, Verdict};
 use crate::diagnostic::SourceMap;
-use crate::explain::phrases::{self, layer_name};
+use crate::explain::condition_phrases::{format_parts, format_value};
+use crate::explain::effect_phrases::layer_name;
 use crate::explain::{
     ExplainedLet, Explanation, LetState, MatchResult, PolicyStep, ValueChange, WhyNot, WhyNotReason,
 };
@@ -151,8 +152,8 @@ fn write_let(page: &mut TerminalWriter, used: &ExplainedLet) {
     let why = used.why.as_deref().map(escape_invisible).unwrap_or_default();
     let result = match used.state {
         LetState::Value => {
-            let value = phrases::format_value(&used.value);
-            escape_invisible(&format!("{value}{}", phrases::format_parts(&used.values)))
+            let value = format_value(&used.value);
+            escape_invisible(&format!("{value}{}", format_parts(&used.values)))
         }
         LetState::Absent => format!("absent: {why}"),
         LetState::Open => format!("open: {why}"),
@@ -169,10 +170,8 @@ fn write_let(page: &mut TerminalWriter, used: &ExplainedLet) {
 
 fn write_change(page: &mut TerminalWriter, change: &ValueChange) {
     let path = escape_invisible(&change.path);
-    let (before, after) = (
-        escape_invisible(&phrases::format_value(&change.before)),
-        escape_invisible(&phrases::format_value(&change.after)),
-    );
+    let (before, after) =
+        (escape_invisible(&format_value(&change.before)), escape_invisible(&format_value(&change.after)));
     let line = match change.how {
         "added" => format!("{path}  {}", page.paint(GREEN, &format!("+ {after}"))),
         "removed" => format!("{path}  {}", page.paint(RED, &format!("- {before}"))),
@@ -220,7 +219,7 @@ fn write_nested_calls(page: &mut TerminalWriter, explanation: &Explanation) {
         page.line(0, "");
         let head = format!(
             "called again with {}: {}",
-            escape_invisible(&phrases::format_value(&again.input)),
+            escape_invisible(&format_value(&again.input)),
             again.decision
         );
         let head = page.paint(BOLD, &head);

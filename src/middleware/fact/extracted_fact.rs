@@ -24,6 +24,23 @@ pub enum ExtractedFact {
     Unknown,
 }
 
+/// What a `fact` policy did to the session for one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FactChange {
+    /// How many values were stored.
+    pub stored: usize,
+    /// How many values were found for the set.
+    pub collected: usize,
+    /// How many entries were removed.
+    pub removed: usize,
+    /// How many entries are not stored, because a key or the value is absent.
+    pub absent: usize,
+    /// How many entries have a key or a value that cannot be read, so that the fact is unknown.
+    pub unreadable: usize,
+    /// Whether the set had no room for all values.
+    pub lacks_room: bool,
+}
+
 impl Fact {
     /// Reads the entries of the fact from a call.
     pub fn extract(&self, view: &CallView<'_>) -> Vec<ExtractedFact> {
@@ -75,24 +92,42 @@ impl Fact {
         }
     }
 
-    /// Stores what was read in the session. A value that can't be read makes the fact unknown: tests of it are undecided. Returns whether it
-    /// is a set without room for all values.
-    pub fn store(&self, found: ExtractedFact, session: &mut SessionState) -> bool {
-        match found {
-            ExtractedFact::Absent => {}
-            ExtractedFact::Value(keys, value) => session.set_fact_entry(&self.name, &keys, value),
-            ExtractedFact::Collected(values) => {
-                let FactAction::Collect { bound, .. } = self.action else { return false };
-                let unread = session.unread_set(&self.name).map_or(0, approximate_size);
-                match work_limit::spend_for(unread, BYTES_PER_UNIT) {
-                    Ok(()) => return session.collect_fact(&self.name, &values, bound),
-                    Err(WorkLimitError) => self.mark_unknown(session),
-                }
-            }
-            ExtractedFact::Forgotten(keys) => session.forget_fact(&self.name, &keys),
-            ExtractedFact::Unknown => self.mark_unknown(session),
+    /// Stores what was read in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
+    pub fn store(&self, found: Vec<ExtractedFact>, session: &mut SessionState) -> FactChange {
+        let mut change = FactChange::default();
+        for entry in found {
+            self.store_entry(entry, session, &mut change);
         }
-        false
+        change
+    }
+
+    fn store_entry(&self, found: ExtractedFact, session: &mut SessionState, change: &mut FactChange) {
+        match found {
+            ExtractedFact::Absent => change.absent += 1,
+            ExtractedFact::Value(keys, value) => {
+                session.set_fact_entry(&self.name, &keys, value);
+                change.stored += 1;
+            }
+            ExtractedFact::Collected(values) => {
+                let FactAction::Collect { bound, .. } = self.action else { return };
+                let unread = session.unread_set(&self.name).map_or(0, approximate_size);
+                if work_limit::spend_for(unread, BYTES_PER_UNIT).is_err() {
+                    self.mark_unknown(session);
+                    change.unreadable += 1;
+                    return;
+                }
+                change.collected += values.len();
+                change.lacks_room |= session.collect_fact(&self.name, &values, bound);
+            }
+            ExtractedFact::Forgotten(keys) => {
+                session.forget_fact(&self.name, &keys);
+                change.removed += 1;
+            }
+            ExtractedFact::Unknown => {
+                self.mark_unknown(session);
+                change.unreadable += 1;
+            }
+        }
     }
 
     /// Marks the fact as unknown.

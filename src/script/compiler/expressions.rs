@@ -43,8 +43,8 @@ impl Compiler<'_> {
             Expr::StringConstant(text, _) => Code::String(text.to_string()),
             Expr::CharConstant(..) => {
                 return Err(self
-                    .error(position, "`'…'` is not a string")
-                    .with_help("write it in double quotes".to_owned()));
+                    .error(position, "single quotes make no string")
+                    .with_help("write the string in double quotes".to_owned()));
             }
             Expr::InterpolatedString(parts, _) if self.has_statements() => {
                 return self.compile_interpolation(parts, position);

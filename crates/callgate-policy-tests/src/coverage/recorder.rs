@@ -45,7 +45,9 @@ impl EventListener for Coverage {
             }
             Event::PolicyEvaluated(evaluation) if evaluation.layer == 0 => count.count_budget(evaluation),
             Event::Decided(decision) => count.count_decision(decision),
-            Event::SetFull(full) if full.layer == 0 => count.count_kind(&full.policy.id, BranchKind::Full),
+            Event::FactStored(stored) if stored.layer == 0 && stored.change.lacks_room => {
+                count.count_kind(&stored.policy.id, BranchKind::Full)
+            }
             Event::LimitChecked(limit) if limit.layer == 0 => count.count_limit(limit),
             Event::ErrorMatched(matched) if matched.layer == 0 => count.count_error(matched),
             Event::Ended(outcome) if !outcome.replayed => count.count_outcome(outcome),
