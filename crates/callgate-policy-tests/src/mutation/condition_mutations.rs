@@ -1,10 +1,10 @@
 //! Mutations of conditions: removed and negated tests, shifted bounds.
 
-use super::mutant::item_removal;
+use super::mutant::{entry_removal, item_removal};
 use super::mutant_collector::MutantCollector;
 use super::{
-    ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
-    duration_mutations, expression_mutations, pattern_mutations,
+    ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED,
+    THRESHOLD, duration_mutations, expression_mutations, pattern_mutations,
 };
 use callgate::diagnostic::{Edit, Span};
 use callgate::source::{MappingEntry, YamlNode, YamlValue};
@@ -202,6 +202,16 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantColl
                 pattern_mutations::remove_anchors(pattern, ANCHOR, collector);
             }
         }
+        "during" => mutate_hours(value, &path, collector),
+        "ignore_case" => {
+            let case = format!("a case in which `{path}` differs from the test only in its letter case");
+            remove_key(test, entry, case, collector);
+        }
+        "confusables" => {
+            let case =
+                format!("a case in which `{path}` has characters that only look like those of the test");
+            remove_key(test, entry, case, collector);
+        }
         // With a quantifier, `as` names the elements.
         "as" if test.get("mentioned_in").is_some() && value.as_str() != Some("word") => {
             let case =
@@ -212,6 +222,35 @@ fn mutate_test(test: &YamlNode, entry: &MappingEntry, collector: &mut MutantColl
     }
     if LIST_OPERATORS.contains(&key) {
         mutate_values(value, &path, collector);
+    }
+}
+
+/// Removes a key of a test, with its value.
+fn remove_key(test: &YamlNode, entry: &MappingEntry, case: String, collector: &mut MutantCollector<'_>) {
+    let entries = test.entries().unwrap_or_default();
+    let index = entries.iter().position(|other| other.key == entry.key).unwrap_or_default();
+    if let Some(edit) = entry_removal(collector.file_text(entry.key_span), entries, index) {
+        let span = Span { end: entry.value.span.end, ..entry.key_span };
+        collector.remove(KEY_REMOVED, span, edit, case);
+    }
+}
+
+/// Removes days, and begins and ends the hours a minute earlier and later.
+fn mutate_hours(value: &YamlNode, path: &str, collector: &mut MutantCollector<'_>) {
+    for entry in value.entries().unwrap_or_default() {
+        match entry.key.as_str() {
+            "days" => mutate_values(&entry.value, path, collector),
+            "from" | "to" => {
+                let text = entry.value.as_str().unwrap_or_default();
+                for other in duration_mutations::adjacent_minutes(text).into_iter().flatten() {
+                    let case = format!(
+                        "a case in which `{path}` is in the minute before {text}, and one in which it is in the minute after"
+                    );
+                    collector.replace(THRESHOLD, entry.value.span, format!("\"{other}\""), case);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

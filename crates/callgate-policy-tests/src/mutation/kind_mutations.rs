@@ -31,8 +31,31 @@ enum KeyMutation {
 
 use KeyMutation::{Nested, RemoveItem, RemoveKey, ReplaceKeyword, ReplaceOperators, Scale, Step};
 
+/// The mutated keys of an approval request: who answers, until when, what they may change, and what a grant covers.
+const APPROVAL_KEYS: &[(&str, KeyMutation)] = &[
+    ("approvers", RemoveKey),
+    ("approvers", RemoveItem),
+    ("quorum", Step),
+    ("expires", Scale),
+    ("edits", RemoveItem),
+    ("edits", Nested(&[("fields", RemoveItem)])),
+    (
+        "remember",
+        Nested(&[
+            ("scope", ReplaceKeyword(&["arguments", "fields"])),
+            ("fields", RemoveItem),
+            ("for", Scale),
+        ]),
+    ),
+    ("present", ReplaceKeyword(&["all", "first"])),
+    ("script", ReplaceOperators),
+];
+
 /// The mutated keys of each kind, with their operations.
-const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
+const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 14] = [
+    ("approval", APPROVAL_KEYS),
+    ("deny", &[("script", ReplaceOperators)]),
+    ("halt", &[("script", ReplaceOperators)]),
     (
         "rate_limit",
         &[
@@ -44,7 +67,7 @@ const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 11] = [
             ("key", RemoveKey),
             ("key", RemoveItem),
             ("on_exceed", ReplaceKeyword(&["deny", "halt", "approval"])),
-            ("approval", Nested(&[("quorum", Step), ("approvers", RemoveItem), ("expires", Scale)])),
+            ("approval", Nested(APPROVAL_KEYS)),
             ("count", ReplaceKeyword(&["executions", "attempts"])),
         ],
     ),
@@ -125,7 +148,7 @@ fn mutate_number(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
 fn mutate_duration(node: &YamlNode, collector: &mut MutantCollector<'_>) {
     let Some(text) = node.as_str() else { return };
     let case = format!(
-        "a case in which a little less or more than {text} passes, by a `wait` or the `takes` of a tool"
+        "a case in which a little less, and one in which a little more than {text} passes, by a `wait` or the `takes` of a tool"
     );
     duration_mutations::scale_duration(node, &case, collector);
 }
@@ -159,6 +182,7 @@ fn remove_key(entries: &[MappingEntry], index: usize, collector: &mut MutantColl
     let span = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),
+        "approvers" => "a case in which someone else approves the request, which does not count".to_owned(),
         "cost_after" => "a case with a call that costs more than `cost`, and another one after it".to_owned(),
         _ => "a case with two calls that differ only in this key, and must not share a count, a cache entry or a fact".to_owned(),
     };

@@ -54,7 +54,10 @@ const ITEM_REMOVED: Mutation = Mutation { name: "item-removed", doc: "an item of
 const LIMIT: Mutation = Mutation { name: "limit", doc: "a number of a policy is one more or one less" };
 const DURATION: Mutation = Mutation { name: "duration", doc: "a duration is doubled or halved" };
 const CHOICE: Mutation = Mutation { name: "choice", doc: "a keyword is replaced by another" };
-const KEY_REMOVED: Mutation = Mutation { name: "key-removed", doc: "a `key` or a `cost` is removed" };
+const KEY_REMOVED: Mutation = Mutation {
+    name: "key-removed",
+    doc: "a `key`, a `cost`, the `approvers` or the folding of a test is removed",
+};
 
 /// All mutations.
 pub const MUTATIONS: [Mutation; 17] = [
