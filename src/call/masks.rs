@@ -49,8 +49,17 @@ impl Masks {
         Self { masks, searcher: OnceLock::new() }
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         self.masks.iter().map(|(raw, redacted)| (raw.clone(), Value::from(redacted.as_str()))).collect()
+    }
+
+    /// Reads the masks that [`to_json`](Self::to_json) wrote. Returns `None` if it is something else.
+    pub(crate) fn from_json(json: &Value) -> Option<Self> {
+        let masks = json
+            .as_object()?
+            .iter()
+            .map(|(raw, redacted)| Some((raw.clone(), redacted.as_str()?.to_owned())));
+        Some(Self::from_map(masks.collect::<Option<_>>()?))
     }
 
     /// Whether there are no masks.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cached_value::{CachedValue, PolicyMasks};
 use super::decision::Decision;
 use super::policy_reference::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
@@ -163,4 +164,31 @@ pub(crate) struct Records {
     pub(crate) results: Vec<Arc<Value>>,
     /// The results that scripts made of others, if policies redact results. A script outside of them may pass them on.
     pub(crate) made_results: Vec<Value>,
+    /// Whether a script received a result, or a value that one kept of earlier calls.
+    pub(crate) has_received: bool,
+    /// What redaction changes in the values that cached results and kept values were made of.
+    pub(crate) inherited: PolicyMasks,
+}
+
+impl Records {
+    /// Whether the result or a text of the call may be made of values that redaction changes elsewhere.
+    pub(super) fn has_sources(&self) -> bool {
+        !self.results.is_empty() || !self.inherited.is_empty()
+    }
+
+    /// Whether a script made this result of others, and did not pass one on unchanged.
+    pub(super) fn is_made(&self, output: &Value) -> bool {
+        let is_output = |result: &Value| result == output;
+        !self.results.iter().any(|result| is_output(result)) || self.made_results.iter().any(is_output)
+    }
+
+    /// Adds a value from a cache, and returns it.
+    pub(crate) fn add_cached(&mut self, cached: CachedValue) -> Value {
+        let CachedValue { value, masks } = cached;
+        if !masks.is_empty() {
+            self.inherited.merge(&masks);
+            self.made_results.push(value.clone());
+        }
+        value
+    }
 }

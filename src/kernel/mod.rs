@@ -9,6 +9,8 @@ mod approval_requirements;
 mod argument_forms;
 mod argument_suggestions;
 mod attempted_facts;
+mod cached_value;
+mod call_scope;
 mod decision;
 mod decision_reason;
 mod events;
@@ -33,8 +35,8 @@ pub use decision::Decision;
 pub(crate) use decision::{ExtraApproval, LimitRequest, Wrapper};
 pub(crate) use events::notify;
 pub use events::{
-    Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus,
-    PolicyEvaluated, SetFull, SkipReason,
+    Change, CostCorrected, DecisionStarted, ErrorMatched, Event, EventListener, FactStored, LimitChecked,
+    MatchStatus, PolicyEvaluated, SkipReason,
 };
 pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
 pub(crate) use limit_requests::{
@@ -49,24 +51,22 @@ pub(crate) use trace::Trace;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultProblem, ResultView, RoundDocument,
-    RoundPosition, SessionState, Task, ToolCall, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, RoundDocument, RoundPosition,
+    SessionState, Task, ToolCall, reason_code,
 };
 use crate::host::{Clock, RealCost};
 use crate::json::Value;
-use crate::middleware::{Limit, PolicyKind};
-use crate::policy::{Mode, Policy, ToolPolicies};
+use crate::middleware::Limit;
 use crate::seal::Keys;
 use crate::time::Moment;
-use crate::tool_result::{ResultDeclaration, ResultFormat, ToolResult};
-use crate::tools::{KnownTool, ResultSchema, ToolSet};
+use crate::tools::ToolSet;
 use crate::work_limit::{self, WorkMeter};
+use call_scope::CallScope;
 use gate::GateResult;
 use normalise::Normalised;
 use phase_recorder::PhaseRecorder;
@@ -317,9 +317,7 @@ impl<'k> Kernel<'k> {
 
     /// Whether a policy redacts results of a call.
     pub(crate) fn redacts_results(&self, call: &ToolCall) -> bool {
-        let subject = self.subject(call);
-        let hides = |policy: &Policy| matches!(&policy.kind, PolicyKind::Redact(redact) if redact.output);
-        subject.policies(|chain| &chain.settle).any(|by| by.policy.mode == Mode::Enforce && hides(by.policy))
+        self.subject(call).result_redacting_policies().next().is_some()
     }
 
     /// Redacts an outcome that hooks have changed, by all policies. What can't be searched is withheld.
@@ -376,83 +374,6 @@ fn guarded<'c>(call: &'c ToolCall, decide: impl FnOnce() -> Decision<'c>) -> Dec
 
 /// The message for a call on which Callgate itself failed.
 const UNDECIDABLE: &str = "Callgate failed to decide this call";
-
-/// A call with its policies and its tool, looked up once.
-struct CallScope<'a> {
-    call: &'a ToolCall,
-    layers: &'a Layers,
-    chains: SmallVec<[Arc<ToolPolicies>; 3]>,
-    tool: Option<&'a KnownTool>,
-    listener: Option<&'a dyn EventListener>,
-    keys: &'a Keys,
-    /// The time, read once for all policies.
-    now: Moment,
-    task: &'a Task,
-    round: RoundDocument,
-}
-
-impl<'a> CallScope<'a> {
-    fn view<'v>(&'v self, session: &'v SessionState) -> CallView<'v> {
-        let annotations = self.tool.and_then(|tool| tool.descriptor.annotations.as_ref());
-        CallView {
-            annotations,
-            task: Some(self.task),
-            round: Some(&self.round),
-            now: Some(&self.now),
-            ..CallView::new(self.call, session)
-        }
-    }
-
-    /// Reads `$.result` from an output. Returns `None` if no policy of the call reads it, or if there is no output.
-    fn read_result(&self, output: Option<&Value>) -> Option<ToolResult> {
-        let output = output?;
-        if !self.policies(|chain| &chain.settle).any(|by| by.policy.reads_result) {
-            return None;
-        }
-        Some(self.tool_result(output))
-    }
-
-    /// An output as data, as the bundle and the tool declare it.
-    fn tool_result(&self, output: &Value) -> ToolResult {
-        let schema = self.tool.and_then(|tool| tool.results.as_ref());
-        self.result_declaration().map_or_else(ToolResult::Unreadable, |declaration| {
-            let result = ToolResult::from_output(output, declaration);
-            match schema {
-                Some(schema) => schema.check(output, result),
-                None => result,
-            }
-        })
-    }
-
-    /// How results of the tool are read.
-    fn result_declaration(&self) -> Result<ResultDeclaration, ResultProblem> {
-        let format = match self.layers.iter().next() {
-            Some(bundle) => bundle.results().format_of(&self.call.tool)?,
-            None => ResultFormat::Auto,
-        };
-        let schema = self.tool.and_then(|tool| tool.results.as_ref());
-        Ok(ResultDeclaration { format, is_wrapped: schema.is_some_and(ResultSchema::is_wrapped) })
-    }
-
-    /// The policies of one phase over all layers, in order.
-    fn policies<'s>(&'s self, phase: fn(&ToolPolicies) -> &[u32]) -> impl Iterator<Item = PolicyHandle<'a>> {
-        (0u32..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (policies, chain))| {
-            phase(chain).iter().filter_map(move |index| {
-                let reference = PolicyRef { layer, index: *index };
-                Some(PolicyHandle { reference, policy: policies.policy(*index)? })
-            })
-        })
-    }
-
-    /// Whether policies can wrap the execution of the call.
-    fn has_wrappers(&self) -> bool {
-        self.chains.iter().any(|chain| !chain.execute.is_empty())
-    }
-
-    fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {
-        reference.find(self.layers)
-    }
-}
 
 #[cfg(test)]
 mod tests {

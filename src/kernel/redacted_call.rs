@@ -35,7 +35,7 @@ pub(super) struct Redaction<'a> {
 
 impl<'a> Redaction<'a> {
     /// The redaction of an enforced `redact` policy that applies to this call.
-    fn of(policy: &'a Policy, view: &CallView<'_>, subject: &CallScope<'_>) -> Option<Self> {
+    pub(super) fn of(policy: &'a Policy, view: &CallView<'_>, subject: &CallScope<'_>) -> Option<Self> {
         match &policy.kind {
             PolicyKind::Redact(redact)
                 if policy.mode == Mode::Enforce

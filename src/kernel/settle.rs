@@ -76,7 +76,7 @@ impl Kernel<'_> {
         let call = decision.call.clone();
         let trace = std::mem::take(&mut decision.trace);
         let mut outcome = OutcomeBuilder::from_execution(self.subject(&call), execution, &decision, trace);
-        if !outcome.records.results.is_empty() {
+        if outcome.records.has_sources() {
             outcome.mask_results(&decision.input, session);
         }
         for by in outcome.policies.clone() {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::FULLY_REDACTED;
+use crate::json::Value;
 use crate::work_limit::{self, WorkLimitError};
 
 /// Bytes read per work unit.
@@ -48,10 +49,7 @@ impl SecretParts {
     }
 
     fn windows_of(&self, chars: &[FoldedChar]) -> impl Iterator<Item = u128> {
-        let pack = |window: &[FoldedChar]| {
-            window.iter().fold(0, |packed, one| packed << BITS_OF_CHAR | u128::from(u32::from(one.folded)))
-        };
-        chars.windows(self.width).map(pack)
+        windows(chars, self.width)
     }
 
     /// Whether a text has a secret part, or is a number that may be computed from one.
@@ -94,6 +92,65 @@ impl SecretParts {
         }
         Some(replaced + text.get(rest..).unwrap_or_default())
     }
+}
+
+/// The letters and digits that follow each other in the texts of a value.
+pub(super) struct TextWindows {
+    width: usize,
+    windows: HashSet<u128>,
+}
+
+impl TextWindows {
+    /// The runs of `width` letters and digits in the strings, numbers and keys of a value.
+    pub(super) fn new(value: &Value, width: usize) -> Result<Self, WorkLimitError> {
+        let mut found = Self { width, windows: HashSet::new() };
+        found.add(value)?;
+        Ok(found)
+    }
+
+    fn add(&mut self, value: &Value) -> Result<(), WorkLimitError> {
+        match value {
+            Value::Null | Value::Bool(_) => Ok(()),
+            Value::Number(number) => self.add_text(&number.to_string()),
+            Value::String(text) => self.add_text(text),
+            Value::Array(items) => items.iter().try_for_each(|item| self.add(item)),
+            Value::Object(members) => members.iter().try_for_each(|(key, member)| {
+                self.add_text(key)?;
+                self.add(member)
+            }),
+        }
+    }
+
+    fn add_text(&mut self, text: &str) -> Result<(), WorkLimitError> {
+        work_limit::spend_for(text.len(), READ_PER_UNIT)?;
+        self.windows.extend(windows(&fold(text), self.width));
+        Ok(())
+    }
+
+    /// Whether they have a part of a redacted string that its replacement does not show, forwards or backwards.
+    pub(super) fn has_part_of(&self, raw: &str, replacement: &str) -> bool {
+        if work_limit::spend_for(raw.len() + replacement.len(), READ_PER_UNIT).is_err() {
+            return true;
+        }
+        let shown: HashSet<u128> = windows(&fold(replacement), self.width).collect();
+        let mut folded = fold(raw);
+        let occurs = |folded: &[FoldedChar]| {
+            windows(folded, self.width).any(|part| self.windows.contains(&part) && !shown.contains(&part))
+        };
+        if occurs(&folded) {
+            return true;
+        }
+        folded.reverse();
+        occurs(&folded)
+    }
+}
+
+/// The runs of this many letters and digits.
+fn windows(chars: &[FoldedChar], width: usize) -> impl Iterator<Item = u128> {
+    let pack = |window: &[FoldedChar]| {
+        window.iter().fold(0, |packed, one| packed << BITS_OF_CHAR | u128::from(u32::from(one.folded)))
+    };
+    chars.windows(width).map(pack)
 }
 
 fn fold(text: &str) -> Vec<FoldedChar> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::secret_parts::SecretParts;
+use super::secret_parts::{SecretParts, TextWindows};
 use super::{FULLY_REDACTED, Masks, rename_keys};
 use crate::json::Value;
 
@@ -32,6 +32,21 @@ impl Masks {
             Ok(parts) => mask_parts(value, &parts),
             Err(_) => *value = FULLY_REDACTED.into(),
         }
+    }
+}
+
+impl Masks {
+    /// The masks that match something in this value, or a part of which is in it. All, if that takes too much work to find.
+    pub(crate) fn with_parts_in(&self, value: &Value) -> Self {
+        let mut found = self.matching(value);
+        match TextWindows::new(value, MIN_PART) {
+            Ok(windows) => {
+                let related = self.masks.iter().filter(|(raw, redacted)| windows.has_part_of(raw, redacted));
+                related.for_each(|(raw, redacted)| found.insert(raw, redacted.clone()));
+            }
+            Err(_) => found.merge(self),
+        }
+        found
     }
 }
 

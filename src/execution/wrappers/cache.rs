@@ -56,8 +56,10 @@ impl Wrap for Cache {
             {
                 let stored_at = services.clock.now();
                 let expires_at = self.ttl.map_or(Ok(jiff::Timestamp::MAX), |ttl| stored_at.checked_add(ttl));
-                if let Ok(expires_at) = expires_at {
-                    let entry = CacheEntry { output: output.clone(), stored_at, expires_at };
+                let (state, records) = (&*next.chain.state, &next.chain.records);
+                let stored = context.kernel.cached_result(next.call, state, output, records);
+                if let (Ok(expires_at), Some(output)) = (expires_at, stored) {
+                    let entry = CacheEntry { output, stored_at, expires_at };
                     let put = || services.store.cache_put(space, &key, entry, found.generation);
                     let _ = services.ask(put).await;
                 }
@@ -71,6 +73,7 @@ impl Wrap for Cache {
 impl<E> WrapperChain<'_, E> {
     fn hit(&mut self, by: PolicyRef, call: &ToolCall, found: &CacheLookup) -> Option<CallResponse> {
         let CacheEntry { output, stored_at, .. } = found.entry.as_ref()?;
+        let output = self.records.add_cached(self.context.kernel.read_cached(call, output)?);
         self.trace.amend(by, Verdict::Answer);
         let age = self.context.services.clock.now().duration_since(*stored_at);
         let age = Duration::try_from(age).unwrap_or_default();
@@ -79,6 +82,6 @@ impl<E> WrapperChain<'_, E> {
             let hit = CacheHit { policy: &policy.id, age };
             self.context.observe(call, self.state, EngineEventKind::CacheHit(hit));
         }
-        Some(CallResponse { result: Ok(output.clone()), source: Source::Cache(by, age), dry: false })
+        Some(CallResponse { result: Ok(output), source: Source::Cache(by, age), dry: false })
     }
 }

@@ -105,7 +105,11 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                 ScriptEffect::Approve { message } => self.approve(script, message, journal.len()),
                 ScriptEffect::Now => Ok(aside(json!(self.context.services.clock.now().as_millisecond()))),
                 ScriptEffect::Random => Ok(aside(json!(self.context.services.random()))),
-                ScriptEffect::CacheGet { key } => Ok(aside(self.kept_value(script, key).await)),
+                ScriptEffect::CacheGet { key } => {
+                    let kept = self.kept_value(script, key).await;
+                    let kept = kept.and_then(|kept| self.context.kernel.read_cached(call, &kept));
+                    Ok(aside(kept.map_or(Value::Null, |kept| self.records.add_cached(kept))))
+                }
                 ScriptEffect::CacheSet { key, value, ttl } => {
                     self.keep_value(script, (key, value), *ttl).await;
                     Ok(aside(Value::Null))
@@ -119,9 +123,11 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                 answered.map_err(|interrupted| script.keep_journal(interrupted, &journal))?;
             if let (Answer::Value(value), ScriptEffect::Next { .. } | ScriptEffect::CacheGet { .. }) =
                 (&answer, &effect)
-                && hides_results
             {
-                self.records.results.push(Arc::clone(value));
+                self.records.has_received = true;
+                if hides_results {
+                    self.records.results.push(Arc::clone(value));
+                }
             }
             journal.push(effect, answer);
             origins.push(origin);
@@ -190,14 +196,14 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         Err(decision.into())
     }
 
-    fn kept_value<'a>(&'a self, script: Script<'a>, key: &'a Value) -> BoxFuture<'a, Value> {
+    fn kept_value<'a>(&'a self, script: Script<'a>, key: &'a Value) -> BoxFuture<'a, Option<Value>> {
         Box::pin(async move {
             let services = self.context.services;
-            let Some((name, key)) = self.cache_key(script, key) else { return Value::Null };
+            let (name, key) = self.cache_key(script, key)?;
             let account = self.context.account(script.call);
             let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
             let found = services.ask(|| services.store.cache_get(services.clock.now(), space, &key)).await;
-            found.ok().and_then(|found| found.entry).map_or(Value::Null, |entry| entry.output)
+            found.ok()?.entry.map(|entry| entry.output)
         })
     }
 
@@ -219,10 +225,11 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             let space = CacheSpace { name: &name, max_entries: MAX_KEPT, account };
             // Without the store nothing is kept, which a script has to expect.
             let found = services.ask(|| services.store.cache_get(stored_at, space, &key)).await;
-            if let Ok(found) = found
+            let stored = self.context.kernel.kept_value(script.call, self.state, value, &self.records);
+            if let (Ok(found), Some(output)) = (found, stored)
                 && !self.is_single_use
             {
-                let entry = CacheEntry { output: value.clone(), stored_at, expires_at };
+                let entry = CacheEntry { output, stored_at, expires_at };
                 let put = || services.store.cache_put(space, &key, entry, found.generation);
                 let _ = services.ask(put).await;
             }

@@ -235,13 +235,13 @@ impl OutcomeBuilder<'_> {
     pub(super) fn mask_results(&mut self, input: &Value, session: &SessionState) {
         let view = self.view(input, session);
         let mut masks = Masks::new();
-        for redaction in self.subject.redactions(&view).iter().filter(|redaction| redaction.output) {
+        for policy in self.subject.result_redacting_policies() {
+            let Some(redaction) = Redaction::of(policy, &view, &self.subject) else { continue };
             self.records.results.iter().for_each(|result| masks.merge(&redaction.result_changes(result)));
+            self.records.inherited.of(policy).into_iter().for_each(|inherited| masks.merge(inherited));
         }
         self.masks = masks;
-        let is_output = |result: &Value| self.output.as_ref() == Some(result);
-        self.remade = !self.records.results.iter().any(|result| is_output(result))
-            || self.records.made_results.iter().any(is_output);
+        self.remade = self.output.as_ref().is_none_or(|output| self.records.is_made(output));
     }
 
     /// Withholds the result of a tool that ran, because it can't be given the form that a policy requires.

@@ -60,7 +60,7 @@ impl Kernel<'_> {
         let trace = std::mem::take(&mut decision.trace);
         let mut outcome = OutcomeBuilder::new(self.subject(&call), kind, reason, trace, records);
         outcome.approval_id = approval_id;
-        if !outcome.records.results.is_empty() {
+        if outcome.records.has_sources() {
             outcome.mask_results(&decision.input, session);
         }
         outcome.finish(self, &decision, session, started)
