@@ -3,6 +3,8 @@
 mod approved_limits;
 mod cost_correction;
 mod granted_admission;
+mod limit_claim;
+mod limit_wait;
 mod recorded_call;
 
 pub(super) use granted_admission::GrantedAdmission;
@@ -17,15 +19,17 @@ use jiff::Timestamp;
 use super::{CallContext, CallOrigin, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall};
 use crate::host::{
-    Account, Allowance, EngineEventKind, LimitAcquisition, LimitRefused, StateStore, StoreError, catch_panic,
+    Account, EngineEventKind, LimitAcquisition, LimitRefused, StateStore, StoreError, catch_panic,
     with_deadline,
 };
 use crate::kernel::{
-    Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, PolicyRef, evaluate_effect,
-    is_used_up, limit_verdict, notify, undecided_effect,
+    Decision, Effect, Event, Kernel, LimitChecked, LimitRequest, PolicyRef, evaluate_effect, is_used_up,
+    limit_verdict, notify, undecided_effect,
 };
-use crate::middleware::{CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
-use crate::policy::{Mode, Policy};
+use crate::middleware::{CountedCalls, LimitCharge, LimitRule};
+use crate::policy::Mode;
+use limit_claim::LimitClaim;
+use limit_wait::{Pause, pause};
 
 /// The limits that a call holds while it runs. Slots are released when this is dropped, however the call ends.
 #[derive(Default)]
@@ -95,51 +99,6 @@ async fn admit<E>(
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| undecided_effect(&claim.limit.on_exceed)).max();
         decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure_reason(), None);
-    }
-}
-
-/// One limit with the amount that the call needs of it.
-#[derive(Clone)]
-struct LimitClaim<'l> {
-    pending: LimitRequest,
-    policy: &'l Policy,
-    limit: &'l Limit,
-    account: Account,
-}
-
-impl<'l> LimitClaim<'l> {
-    fn new(pending: LimitRequest, layers: &'l Layers, account: Account) -> Option<Self> {
-        let policy = pending.policy.find(layers)?;
-        Some(Self { limit: policy.kind.as_limit()?, policy, pending, account })
-    }
-
-    /// The event of a check that finds enough, without the amount that is left.
-    fn as_checked<'a>(&'a self, call: &'a ToolCall) -> LimitChecked<'a> {
-        let LimitRequest { policy, measure, is_approved } = &self.pending;
-        LimitChecked {
-            call,
-            policy: self.policy,
-            layer: policy.layer(),
-            key: &measure.key,
-            cost: measure.cost,
-            is_approved: *is_approved,
-            is_enough: true,
-            left: None,
-            retry_after: None,
-        }
-    }
-
-    /// The acquisition from the store. `None` if the limit counts in the session.
-    fn take(&self) -> Option<LimitAcquisition> {
-        let (LimitRule::Store(allowance) | LimitRule::Conversation(allowance)) = self.limit.rule else {
-            return None;
-        };
-        let LimitCharge { key, cost } = &self.pending.measure;
-        Some(LimitAcquisition { key: key.clone(), account: self.account, allowance, cost: *cost })
-    }
-
-    fn is_slot(&self) -> bool {
-        matches!(self.limit.rule, LimitRule::Store(Allowance::Slots { .. }))
     }
 }
 
@@ -380,38 +339,5 @@ impl Admission<'_> {
         let retry_after = retry_after.and_then(|all| all.into_iter().max());
         let reason = self.kernel.limit_reason(decision, self.state, claim.pending.policy, retry_after);
         decision.refuse(effect(claim), reason, retry_after);
-    }
-}
-
-enum Pause {
-    For(Duration),
-    ForSlot(Duration),
-}
-
-/// How to wait until all that refused may have enough. `None` if one of them does not wait, or not so long.
-fn pause(
-    claims: &[LimitClaim<'_>],
-    used_up: &[(usize, Option<Duration>)],
-    began: Timestamp,
-    now: Timestamp,
-) -> Option<Pause> {
-    // If the clock was set back, it is unknown how long this has waited.
-    let waited = Duration::try_from(now.duration_since(began)).ok()?;
-    let mut left = Duration::MAX;
-    let mut longest = None;
-    for (index, retry_after) in used_up {
-        let claim = claims.get(*index)?;
-        let OnExceed::Wait(max_wait) = claim.limit.on_exceed else { return None };
-        left = left.min(max_wait.saturating_sub(waited));
-        if retry_after.is_none() && !claim.is_slot() {
-            return None;
-        }
-        longest = longest.max(*retry_after);
-    }
-    match longest {
-        _ if left.is_zero() => None,
-        Some(longest) if longest > left => None,
-        Some(longest) => Some(Pause::For(longest)),
-        None => Some(Pause::ForSlot(left)),
     }
 }

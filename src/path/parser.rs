@@ -1,10 +1,12 @@
 //! Parser: text → syntax tree. `jsonpath-rust` parses; this module checks that the query is well-typed by RFC 9535.
 
+mod filter_functions;
+
 use std::ops::Range;
 
 use jsonpath_rust::parser::errors::JsonPathError;
 use jsonpath_rust::parser::model::{
-    Comparable, Comparison as ParsedComparison, Filter as ParsedFilter, FilterAtom, FnArg, Literal,
+    Comparable, Comparison as ParsedComparison, Filter as ParsedFilter, FilterAtom, Literal,
     Segment as ParsedSegment, Selector as ParsedSelector, SingularQuery, SingularQuerySegment, Test,
     TestFunction,
 };
@@ -12,12 +14,12 @@ use jsonpath_rust::parser::parse_json_path;
 
 use super::PathError;
 use super::ast::{
-    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector,
-    Selectors, SliceSelector,
+    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector, Selectors,
+    SliceSelector,
 };
 use super::element_name::ElementNames;
 use super::element_syntax::ElementSyntax;
-use super::pattern::{MatchScope, compile};
+use super::pattern::MatchScope;
 use super::scanner::{TokenPositions, scan};
 use crate::call::Root;
 use crate::diagnostic::closest_match;
@@ -243,91 +245,6 @@ impl AstBuilder<'_> {
         }
     }
 
-    /// Converts a function that returns a value.
-    fn value_function(&mut self, function: TestFunction) -> Result<Operand, PathError> {
-        let range = self.next_function();
-        match function {
-            TestFunction::Length(argument) => {
-                Ok(Operand::Length(Box::new(self.value_argument(*argument, range)?)))
-            }
-            TestFunction::Count(argument) => Ok(Operand::Count(self.query_argument(argument, range)?)),
-            TestFunction::Value(argument) => Ok(Operand::Value(self.query_argument(argument, range)?)),
-            TestFunction::Match(..) | TestFunction::Search(..) => {
-                Err(self.type_error("returns true or false, not a value", range))
-            }
-            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
-        }
-    }
-
-    /// Converts an argument that must have one value.
-    fn value_argument(&mut self, argument: FnArg, function: Range<usize>) -> Result<Operand, PathError> {
-        let query = match argument {
-            FnArg::Literal(literal) => return Ok(Operand::Literal(self.literal(literal)?)),
-            FnArg::Filter(_) => return Err(self.type_error("takes a value, not a condition", function)),
-            FnArg::Test(test) => match *test {
-                Test::Function(function) => return self.value_function(*function),
-                query => self.nested_query(query)?,
-            },
-        };
-        let steps: Option<Vec<PathStep>> = query.segments.iter().map(Segment::as_step).collect();
-        match steps {
-            Some(steps) => Ok(Operand::Singular(query.base, steps)),
-            None => {
-                Err(self.type_error("takes one value, and this query may yield several", function).with_help(
-                    "`count(…)` counts the nodes of a query, `value(…)` takes the value of its only node",
-                ))
-            }
-        }
-    }
-
-    /// Converts an argument that must be a query.
-    fn query_argument(&mut self, argument: FnArg, function: Range<usize>) -> Result<ParsedQuery, PathError> {
-        match argument {
-            FnArg::Test(test) => self.nested_query(*test),
-            FnArg::Literal(_) | FnArg::Filter(_) => {
-                Err(self.type_error("takes a query, such as `@.items[*]`", function))
-            }
-        }
-    }
-
-    fn nested_query(&mut self, query: Test) -> Result<ParsedQuery, PathError> {
-        match query {
-            Test::RelQuery(segments) => {
-                Ok(ParsedQuery { base: QueryBase::Current, segments: self.segments(segments)? })
-            }
-            Test::AbsQuery(query) => self.absolute_query(query.segments),
-            Test::Function(_) => {
-                let range = self.next_function();
-                Err(self.type_error("is not a query", range))
-            }
-        }
-    }
-
-    fn pattern_test(
-        &mut self,
-        text: FnArg,
-        pattern: FnArg,
-        reach: MatchScope,
-        function: Range<usize>,
-    ) -> Result<Filter, PathError> {
-        let text = self.value_argument(text, function.clone())?;
-        let pattern = self.value_argument(pattern, function.clone())?;
-        let compiled = match &pattern {
-            Operand::Literal(Value::String(pattern)) => Some(compile(pattern, reach)),
-            _ => None,
-        };
-        match (compiled, self.target) {
-            (Some(Ok(compiled)), _) => Ok(Filter::Matches(text, RegexPattern::Compiled(compiled))),
-            (_, QueryTarget::Value) => Ok(Filter::Matches(text, RegexPattern::Dynamic(reach, pattern))),
-            (Some(Err(error)), QueryTarget::Call(_)) => {
-                Err(PathError::new(format!("the pattern is not valid: {error}"), function))
-            }
-            (None, QueryTarget::Call(_)) => Err(self
-                .type_error("takes a pattern that is a string literal", function)
-                .with_help("test the nodes of the path with `matches` instead")),
-        }
-    }
-
     fn literal(&mut self, literal: Literal) -> Result<Value, PathError> {
         Ok(match literal {
             Literal::Null => Value::Null,
@@ -348,22 +265,6 @@ impl AstBuilder<'_> {
             .ok()
             .filter(|_| written.parse() == Ok(rounded))
             .ok_or_else(|| PathError::new(format!("`{written}` is not a number"), range))
-    }
-
-    /// The position of the next function.
-    fn next_function(&mut self) -> Range<usize> {
-        self.functions += 1;
-        self.positions.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
-    }
-
-    fn type_error(&self, problem: &str, function: Range<usize>) -> PathError {
-        let name = self.text.get(function.clone()).unwrap_or_default();
-        PathError::new(format!("`{name}()` {problem}"), function)
-    }
-
-    fn unknown_function_error(&self, range: Range<usize>) -> PathError {
-        self.type_error("is not a JSONPath function", range)
-            .with_help("the functions are `length`, `count`, `value`, `match` and `search`")
     }
 }
 

@@ -9,15 +9,17 @@ mod compiler;
 mod isolation;
 mod plan;
 mod reload_settings;
+mod rules_shape;
 mod tool_policies;
 mod widening;
 
-pub use compiler::{Bundle, check_version, compile, rules_record};
+pub use compiler::{Bundle, check_version, compile};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
 pub use isolation::build_isolated;
 pub use plan::{Plan, order_policies};
 pub use policy_index::CompiledPolicies;
 pub use reload_settings::ReloadSettings;
+pub use rules_shape::rules_record;
 pub use tool_policies::{CandidatePolicies, ToolPolicies};
 pub use widening::{Widening, find_widenings};
 

@@ -1,5 +1,8 @@
 //! Reads strings of a rules file that have a syntax of their own, and reports errors at exact positions.
 
+mod file_positions;
+mod member_reads;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,7 +18,7 @@ use super::shape::Shape;
 use crate::call::{ContextReads, Root};
 use crate::diagnostic::{
     Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_SCRIPT,
-    INVALID_TEMPLATE, Location, OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span, UNKNOWN_NAME,
+    INVALID_TEMPLATE, OUT_OF_RANGE, SourceId, SourceMap, UNKNOWN_NAME,
 };
 use crate::durations;
 use crate::path::{ArgumentNames, Path};
@@ -193,11 +196,6 @@ impl<'a> PolicyReader<'a> {
         self.report(diagnostic);
     }
 
-    /// The span of a range of a string.
-    pub fn span_in(&self, node: &YamlNode, range: Range<usize>) -> Span {
-        source::span_in(self.sources, node, range)
-    }
-
     /// Reads a JSONPath over the call document.
     pub fn read_path(&mut self, node: &YamlNode) -> Option<Path> {
         let text = node.as_str()?;
@@ -314,38 +312,6 @@ impl<'a> PolicyReader<'a> {
         duration
     }
 
-    /// The position of a span, in lines and columns.
-    pub fn locate(&self, span: Span) -> Option<Location> {
-        self.sources.locate(span)
-    }
-
-    /// The name of a file.
-    pub fn source_name(&self, source: SourceId) -> String {
-        self.sources.get(source).map(|source| source.name().to_owned()).unwrap_or_default()
-    }
-
-    /// The start of each line of a node's string in its file: line and column, from 1. Empty if the string is not in the file
-    /// verbatim, as with an alias or a folded scalar.
-    pub fn line_starts(&self, node: &YamlNode) -> Vec<(usize, usize)> {
-        let mut starts = Vec::new();
-        let mut offset = 0;
-        for line in node.as_str().unwrap_or_default().split_inclusive('\n') {
-            // An empty line has no position of its own, and cannot contain an error.
-            let start = match line.trim_end_matches('\n') {
-                "" => starts.last().map(|(line, column)| (line + 1, *column)),
-                text => {
-                    let span = source::exact_span_in(self.sources, node, offset..offset + text.len());
-                    let location = span.and_then(|span| self.sources.locate(span));
-                    location.map(|location| (location.line, location.column))
-                }
-            };
-            let Some(start) = start else { return Vec::new() };
-            starts.push(start);
-            offset += line.len();
-        }
-        starts
-    }
-
     /// Reads a text file that a rules file refers to by a path relative to its directory, with this file name ending. Diagnostics can
     /// point into the file, and the policy depends on it.
     pub fn read_referenced_file(&mut self, node: &YamlNode, ending: &str) -> Option<(SourceId, String)> {
@@ -362,68 +328,6 @@ impl<'a> PolicyReader<'a> {
                 None
             }
         }
-    }
-
-    /// Records what a string of the policy reads, and reports reads of members that do not exist where the policy acts: `$.output` and
-    /// `$.error` before the tool runs, members of a call in a policy about a run; `node` is the string that reads them.
-    pub fn check_reads(
-        &mut self,
-        node: &YamlNode,
-        roots: impl IntoIterator<Item = Root>,
-        context: &ContextReads,
-    ) -> bool {
-        self.context_reads.extend(context);
-        // What elements come from has been checked where it is named.
-        let roots: Vec<Root> = roots.into_iter().filter(|root| !matches!(root, Root::Element(_))).collect();
-        self.roots_read.extend(roots.iter().copied());
-        let (of_run, after_tool) = (self.of_run, self.after_tool);
-        let missing = roots.into_iter().find(|root| match of_run {
-            true => !matches!(root, Root::Context | Root::Session | Root::Task | Root::Now),
-            false => root.is_settle_only() && !after_tool,
-        });
-        let Some(root) = missing else { return true };
-        let text = node.as_str().unwrap_or_default();
-        let range = text.find(root.name()).map_or(0..text.len(), |at| at..at + root.name().len());
-        let through = self.definitions.iter().find_map(|definition| match definition {
-            DefinitionName::Let(name) => {
-                self.names.find_let(name)?.filter(|let_| let_.roots_read().contains(&root))
-            }
-            _ => None,
-        });
-        let (message, help) = if let Some(named) = through.filter(|_| !text.contains(root.name())) {
-            let (name, root) = (named.name(), root.name());
-            match of_run {
-                true => (
-                    format!("`{name}` reads `$.{root}`, a member of a call, but this policy is about a run"),
-                    "use only named values that read `$.context` and `$.session` here",
-                ),
-                false if self.at_start => (
-                    format!("`{name}` reads `$.{root}`, which does not exist yet with `when: attempted`"),
-                    "remove `when: attempted`, or use only what is known before the tool runs",
-                ),
-                false => (
-                    format!("`{name}` reads `$.{root}`, which does not exist yet where this policy acts"),
-                    "only policies that act after the tool can use it: recover, transform.output, redact, label, fact, audit",
-                ),
-            }
-        } else if of_run {
-            (
-                format!("`$.{}` is a member of a call, but this policy is about a run", root.name()),
-                "use only `$.context` and `$.session` here",
-            )
-        } else if self.at_start {
-            (
-                format!("`$.{}` does not exist yet with `when: attempted`", root.name()),
-                "remove `when: attempted`, or read only what is known before the tool runs, such as `$.input`",
-            )
-        } else {
-            (
-                format!("`$.{}` does not exist yet when this policy acts", root.name()),
-                "use a policy that acts after the tool: recover, transform.output, redact, label, fact, audit",
-            )
-        };
-        self.report_in(&PATH_NOT_HERE, node, range, message, Some(help.to_owned()));
-        false
     }
 }
 
