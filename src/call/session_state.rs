@@ -20,6 +20,20 @@ use changes::SessionChange;
 use unstored_facts::UnstoredFacts;
 use value_set::ValueSets;
 
+/// The members of `$.session`: those that Callgate maintains, and the host's information about the run.
+pub const SESSION_MEMBERS: [&str; 10] = [
+    "labels",
+    "facts",
+    "calls",
+    "round",
+    "requestId",
+    "streamId",
+    "conversationId",
+    "phase",
+    "iteration",
+    "chunkIndex",
+];
+
 /// The state of one session: the `$.session` of the call document.
 ///
 /// Labels are only ever added. Facts are stored by name, or by name and keys. A label or fact whose own condition was undecided is
@@ -78,7 +92,7 @@ impl SessionState {
         &self.document
     }
 
-    /// Sets the host's information about the run: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`, `chunkIndex`.
+    /// Sets the host's information about the run, one of [`SESSION_MEMBERS`]: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`, `chunkIndex`.
     /// Members that Callgate maintains itself are not replaced.
     pub fn set_run_info(&mut self, key: &str, value: Value) {
         if !matches!(key, "labels" | "facts" | "calls")

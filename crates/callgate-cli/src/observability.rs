@@ -4,7 +4,10 @@ use super::candidate_args::OpenCandidate;
 use super::exit::CommandError;
 use super::metrics_args::MetricsEndpoint;
 use super::open_logs::OpenLogs;
+use super::output::print_warning;
 use callgate::engine::EngineBuilder;
+use callgate::middleware::PolicyKind;
+use callgate::policy::{CompiledPolicies, Mode, Policy};
 use callgate::reload::RulesWatcher;
 use callgate_http::HealthProbe;
 use callgate_mcp::Gateway;
@@ -40,6 +43,27 @@ impl Observability {
     pub(super) fn observe(&self, engine: EngineBuilder, bundle: &str) -> EngineBuilder {
         let engine = self.observe_rules(engine, bundle);
         self.candidate.iter().fold(engine, |engine, candidate| candidate.observe(engine))
+    }
+
+    /// Warns of policies whose effect nobody sees, because nothing records it: those that record calls, and those in shadow mode.
+    pub(super) fn warn_of_unrecorded(&self, rules: &CompiledPolicies) {
+        if !self.logs.is_empty() || self.metrics.is_some() {
+            return;
+        }
+        let is_record =
+            |policy: &&Policy| policy.mode == Mode::Shadow || matches!(policy.kind, PolicyKind::Audit(_));
+        let records: Vec<&str> =
+            rules.policies().iter().filter(is_record).map(|policy| policy.id.as_str()).collect();
+        if let [first, more @ ..] = records.as_slice() {
+            let others = match more.len() {
+                0 => String::new(),
+                1 => " and 1 other policy".to_owned(),
+                count => format!(" and {count} other policies"),
+            };
+            print_warning(format!(
+                "nothing records what `{first}`{others} in shadow mode or of the kind `audit` would show: add `--log FILE`"
+            ));
+        }
     }
 
     /// Adds logs and metrics to an engine that only holds further rules, such as those of one server.

@@ -51,6 +51,11 @@ impl OpenLogs {
         self.0.iter().fold(engine, |engine, log| log.observe(engine))
     }
 
+    /// Whether there are no logs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a collector gets spans and metrics.
     pub(super) fn has_collector(&self) -> bool {
         self.0.iter().any(|log| matches!(log, OpenLog::Collector(_)))

@@ -114,6 +114,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let candidate = arguments.candidate.load_for_service(config.candidate)?;
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
     let store = state.store;
+    observability.warn_of_unrecorded(&rules);
     let mut engine = observability.observe(Engine::builder(rules), GATEWAY_BUNDLE);
     let mut notification_tasks = None;
     if let Some(file) = notifications {

@@ -1,4 +1,4 @@
-//! Lint: facts and labels that are read, and that no policy of the bundle writes.
+//! Lint: facts, labels and members of the session that are read, and that nothing writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +8,7 @@ use crate::expression_source::{
 use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::RequiredInput;
+use callgate::call::SESSION_MEMBERS;
 use callgate::diagnostic::{Diagnostics, UNWRITTEN_NAME, closest_match};
 use callgate::middleware::PolicyKind;
 
@@ -17,6 +18,7 @@ pub(super) static LINT: Lint = Lint { code: &UNWRITTEN_NAME, needs: RequiredInpu
 const COMPARISONS: [&str; 6] = ["eq", "ne", "in", "not_in", "contains", "contains_any"];
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    check_members(checked, found);
     // Each name with a policy that writes it.
     let (mut facts, mut labels) = (BTreeMap::new(), BTreeMap::new());
     for written in &checked.policies {
@@ -32,7 +34,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     }
     let mut reported = BTreeSet::new();
     for source in collect_expressions(checked.files) {
-        for (at, name) in facts_read(&source) {
+        for (at, name) in members_read(&source, "session.facts") {
             if !facts.contains_key(name) && reported.insert(("fact", name)) {
                 let (message, help) = describe("fact", name, &facts);
                 let part = at..at + name.len();
@@ -59,6 +61,27 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 let (message, help) = describe("label", label, &labels);
                 found.push(test.diagnostic(&UNWRITTEN_NAME, node.span, message).with_help(help));
             }
+        }
+    }
+}
+
+/// Reports members of the session that Callgate does not set.
+fn check_members(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    let mut reported = BTreeSet::new();
+    for source in collect_expressions(checked.files) {
+        for (at, name) in members_read(&source, "session") {
+            if SESSION_MEMBERS.contains(&name) || !reported.insert(name) {
+                continue;
+            }
+            let help = match closest_match(name, SESSION_MEMBERS) {
+                Some(near) => format!("did you mean `session.{near}`?"),
+                None => {
+                    format!("the members are {}; allow this if the host sets it", SESSION_MEMBERS.join(", "))
+                }
+            };
+            let message = format!("`{name}` is not a member of the session");
+            let part = at..at + name.len();
+            found.push(source.diagnostic(checked.sources, &UNWRITTEN_NAME, part, message).with_help(help));
         }
     }
 }
@@ -110,11 +133,16 @@ fn describe(what: &str, name: &str, written: &BTreeMap<&str, &str>) -> (String, 
     (format!("no policy writes the {what} `{name}`"), help)
 }
 
-/// The facts that a text names: `session.facts.order`, `$.session.facts['order']`. Those of scripts and templates included.
-fn facts_read<'a>(source: &ExpressionSource<'a>) -> Vec<(usize, &'a str)> {
-    const PREFIX: &str = "session.facts";
+/// The members of an object that a text names: `session.facts.order`, `$.session.facts['order']`. Those of scripts and templates included.
+fn members_read<'a>(source: &ExpressionSource<'a>, object: &str) -> Vec<(usize, &'a str)> {
     let text = source.text;
-    let ends = text.match_indices(PREFIX).map(|(at, _)| at + PREFIX.len());
+    let is_root = |at: &usize| {
+        let before = text.get(..*at).unwrap_or_default();
+        let before = before.strip_suffix("$.").unwrap_or(before);
+        !before.ends_with(|character: char| character.is_alphanumeric() || "_.?$".contains(character))
+    };
+    let starts = text.match_indices(object).map(|(at, _)| at).filter(is_root);
+    let ends = starts.map(|at| at + object.len());
     let name_at = |end: usize| {
         let rest = text.get(end..)?;
         let link = ["?.", ".", "[\"", "['"].into_iter().find(|link| rest.starts_with(link))?;
@@ -159,14 +187,18 @@ mod tests {
             ("$.session.facts['a'][?@.b == 1]", &["a"]),
             ("session.facts.keys()", &[]),
             ("session.facts[input.name]", &[]),
+            ("context.session.facts.a + my_session.facts.b", &[]),
         ] {
             let built = callgate::policy::build_texts([(
                 "rules.yaml",
                 callgate::json::json!({ "let": { "a": text } }).to_string().as_str(),
             )]);
             let sources = collect_expressions(&built.files);
-            let found: Vec<&str> =
-                sources.iter().flat_map(|source| facts_read(source)).map(|(_, name)| name).collect();
+            let found: Vec<&str> = sources
+                .iter()
+                .flat_map(|source| members_read(source, "session.facts"))
+                .map(|(_, name)| name)
+                .collect();
             assert_eq!(found, names, "{text}");
         }
     }
