@@ -31,11 +31,11 @@ pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use round_position::{RoundDocument, RoundPosition};
 pub(crate) use session_state::SessionChanges;
-pub use session_state::{MAX_SET_BYTES, OnFull, SessionState, SetBound, fact_key};
+pub use session_state::{MAX_SET_BYTES, OnFull, SESSION_MEMBERS, SessionState, SetBound, fact_key};
 pub use shadow_effects::RunShadowEffect;
 
 pub use task::{Task, TaskTurn};
-pub use trace_context::{CallTrace, TraceParent};
+pub use trace_context::{CallTrace, RequestTrace, TraceParent};
 
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,13 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
+use super::ToolCall;
 use crate::seal::random_hex;
 
+/// The longest `traceparent` of a request; one of the present version has 55 bytes.
+const MAX_PARENT_BYTES: usize = 256;
+/// The longest `tracestate` of a request; the standard asks for 512 bytes at least.
+const MAX_STATE_BYTES: usize = 1_024;
 /// The length of a `traceparent` of version 00.
 const LENGTH: usize = 55;
 
@@ -23,6 +28,30 @@ pub struct CallTrace {
     /// The MCP session that the call belongs to, or a name that stands for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_session: Option<String>,
+}
+
+/// The trace that a request names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestTrace {
+    /// Its `traceparent`.
+    pub parent: Option<String>,
+    /// Its `tracestate`.
+    pub state: Option<String>,
+}
+
+impl ToolCall {
+    /// Sets the trace that the request of the call names. A text that is too long is dropped, and so is a `tracestate` without a valid
+    /// `traceparent`.
+    pub fn set_request_trace(&mut self, parent: Option<&str>, state: Option<&str>) {
+        let parent = parent.filter(|text| text.len() <= MAX_PARENT_BYTES);
+        let state = state.filter(|text| text.len() <= MAX_STATE_BYTES);
+        let is_valid = parent.and_then(TraceParent::parse).is_some();
+        self.trace_parent = parent.map(str::to_owned);
+        let trace = state
+            .filter(|_| is_valid)
+            .map(|state| CallTrace { state: Some(state.to_owned()), ..CallTrace::default() });
+        self.trace = trace.map(Box::new);
+    }
 }
 
 /// A span, as the header `traceparent` names it.
@@ -110,6 +139,27 @@ mod tests {
         ] {
             let span = TraceParent::parse(&text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(span.to_string(), format!("00-{TRACE}-{SPAN}-01"), "{text}");
+        }
+    }
+
+    #[test]
+    fn state_without_a_valid_parent_is_dropped() {
+        let parent = format!("00-{TRACE}-{SPAN}-01");
+        let (long_parent, long_state) =
+            (format!("cc-{TRACE}-{SPAN}-01-{parent}").repeat(9), "a=1,".repeat(300));
+        for (parent, state, expected) in [
+            (Some(parent.as_str()), Some("vendor=1"), Some("vendor=1")),
+            (Some(&parent), None, None),
+            (Some(&parent), Some(&*long_state), None),
+            (Some("00-nonsense"), Some("vendor=1"), None),
+            (Some(&*long_parent), Some("vendor=1"), None),
+            (None, Some("vendor=1"), None),
+        ] {
+            let mut call = ToolCall::new("c", "t", crate::json::json!({}));
+            call.set_request_trace(parent, state);
+            let found = call.trace.as_deref().and_then(|trace| trace.state.as_deref());
+            assert_eq!(found, expected, "{parent:?} {state:?}");
+            assert_eq!(call.trace_parent.as_deref(), parent.filter(|text| text.len() <= MAX_PARENT_BYTES));
         }
     }
 

@@ -68,7 +68,7 @@ impl Api {
     pub(crate) fn complete_calls(&self, calls: &mut [ToolCall], context: &Value, request: &ApiRequest) {
         for call in calls {
             call.context.clone_from(context);
-            call.trace_parent.clone_from(&request.trace_parent);
+            call.set_request_trace(request.trace.parent.as_deref(), request.trace.state.as_deref());
             if let Some(servers) = &self.tool_servers {
                 servers.name_span(call);
             }

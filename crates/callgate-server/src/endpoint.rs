@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callgate::call::RequestTrace;
 use callgate::host::BoxFuture;
 use callgate::json::{self, Value};
 use callgate_http::{Access, Caller};
@@ -128,8 +129,8 @@ pub(crate) struct ApiRequest {
     pub(crate) body: Value,
     /// The length of the body as it was received, in bytes.
     pub(crate) body_bytes: usize,
-    /// The span that the request belongs to (W3C Trace Context).
-    pub(crate) trace_parent: Option<String>,
+    /// The trace that the request names (W3C Trace Context).
+    pub(crate) trace: RequestTrace,
     /// What identifies the request if it is sent again, with the digest of its content.
     pub(crate) retry: Option<RetryKey>,
 }

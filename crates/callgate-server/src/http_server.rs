@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
+use callgate::call::RequestTrace;
 use callgate::json::{self, Value};
 use callgate_http::{
     Access, AuthenticationError, Caller, ClientCertificate, Credentials, JSON, OriginPolicy,
@@ -37,6 +38,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const PAGE_HEADER: &str = "x-callgate-page";
 /// The header of W3C Trace Context.
 const TRACE_PARENT: &str = "traceparent";
+const TRACE_STATE: &str = "tracestate";
 
 /// The header by which a request may be sent again without effect (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -114,19 +116,14 @@ impl HttpState {
             let revoked = self.identity.watch_revocation(&caller);
             return Ok(event_stream(&self.api.activity, caller, revoked, self.closing.clone()));
         }
-        let trace_parent = single_value(&parts.headers, TRACE_PARENT).ok().flatten().map(str::to_owned);
+        let header = |name: &str| single_value(&parts.headers, name).ok().flatten().map(str::to_owned);
+        let trace = RequestTrace { parent: header(TRACE_PARENT), state: header(TRACE_STATE) };
         let idempotency_key = single_value(&parts.headers, IDEMPOTENCY_KEY);
         let idempotency_key =
             idempotency_key.map_err(|error| Problem::invalid(error.to_string()))?.map(str::to_owned);
         let query = parse_query(parts.uri.query().unwrap_or_default());
-        let unrouted = UnroutedRequest {
-            caller,
-            method: method.as_str(),
-            path: &path,
-            query,
-            trace_parent,
-            idempotency_key,
-        };
+        let unrouted =
+            UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace, idempotency_key };
         let routed = self.api.route(unrouted)?;
         let body = match routed.takes_body() {
             true => read_body(&parts.headers, body, MAX_BODY).await?,
@@ -200,7 +197,7 @@ impl HttpState {
             query: Default::default(),
             body,
             body_bytes,
-            trace_parent: None,
+            trace: RequestTrace::default(),
             retry: None,
         };
         let SignInBody { token } = request.take_body()?;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use callgate::call::RequestTrace;
 use callgate::json::{self, Value, json};
 use callgate_http::Caller;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
@@ -89,7 +90,8 @@ async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<Ap
     };
     let text = |member: &str| message.get(member).and_then(Value::as_str).map(str::to_owned);
     let (method, target) = text("method").zip(text("path")).ok_or_else(wanted)?;
-    let (trace_parent, idempotency_key) = (text("traceparent"), text("idempotency_key"));
+    let trace = RequestTrace { parent: text("traceparent"), state: text("tracestate") };
+    let idempotency_key = text("idempotency_key");
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     // The process that started this one vouches for everything, as an embedding program does.
     let unrouted = UnroutedRequest {
@@ -97,7 +99,7 @@ async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<Ap
         method: &method,
         path,
         query: parse_query(query),
-        trace_parent,
+        trace,
         idempotency_key,
     };
     let routed = api.route(unrouted)?;

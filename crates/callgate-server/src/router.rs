@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callgate::call::RequestTrace;
 use callgate::json::{self, json};
 use callgate_http::Caller;
 
@@ -21,7 +22,8 @@ pub(crate) struct UnroutedRequest<'r> {
     pub(crate) method: &'r str,
     pub(crate) path: &'r str,
     pub(crate) query: BTreeMap<String, String>,
-    pub(crate) trace_parent: Option<String>,
+    /// The trace that the request names.
+    pub(crate) trace: RequestTrace,
     /// The header `Idempotency-Key`.
     pub(crate) idempotency_key: Option<String>,
 }
@@ -39,7 +41,7 @@ impl Api {
     /// # Errors
     /// There is none, or the caller may not use it.
     pub(crate) fn route(&self, unrouted: UnroutedRequest<'_>) -> Result<RoutedRequest, Problem> {
-        let UnroutedRequest { caller, method, path, query, trace_parent, idempotency_key } = unrouted;
+        let UnroutedRequest { caller, method, path, query, trace, idempotency_key } = unrouted;
         let on_path = || endpoints::all().filter_map(|endpoint| Some((endpoint, endpoint.matches(path)?)));
         let Some((endpoint, parameters)) = on_path().find(|(endpoint, _)| endpoint.method.name() == method)
         else {
@@ -63,7 +65,7 @@ impl Api {
             return Err(Problem::new(403, "access_denied", detail));
         }
         let RequestBody { value: body, bytes: body_bytes } = RequestBody::default();
-        let request = ApiRequest { caller, parameters, query, body, body_bytes, trace_parent, retry: None };
+        let request = ApiRequest { caller, parameters, query, body, body_bytes, trace, retry: None };
         if idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY) {
             let detail = format!("`Idempotency-Key` must have 1 to {MAX_IDEMPOTENCY_KEY} bytes");
             return Err(Problem::invalid(detail));

@@ -1,6 +1,6 @@
 //! The trace of a message (W3C Trace Context): `_meta`, or else the HTTP request, → the trace of its call; and the call's span → `_meta`.
 
-use callgate::call::{CallTrace, ToolCall, TraceParent};
+use callgate::call::ToolCall;
 use callgate::json::{Map, Value};
 
 use super::JsonRpcMessage;
@@ -9,10 +9,6 @@ use super::JsonRpcMessage;
 pub(crate) const TRACE_PARENT: &str = "traceparent";
 /// The name of what tracing systems add to it.
 pub(crate) const TRACE_STATE: &str = "tracestate";
-/// The longest `traceparent`; one of the present version has 55 bytes.
-const MAX_TRACE_PARENT_BYTES: usize = 256;
-/// The longest `tracestate`; the standard asks for 512 bytes at least.
-const MAX_TRACE_STATE_BYTES: usize = 1_024;
 
 /// The trace of the HTTP request that a message arrived in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,14 +37,10 @@ impl JsonRpcMessage {
             Some(parent) => (Some(parent), text(TRACE_STATE)),
             None => (outer.parent.as_deref(), outer.state.as_deref()),
         };
-        call.trace_parent = parent.filter(|text| text.len() <= MAX_TRACE_PARENT_BYTES).map(str::to_owned);
-        let is_valid = call.trace_parent.as_deref().and_then(TraceParent::parse).is_some();
-        let trace = CallTrace {
-            state: state.filter(|text| is_valid && text.len() <= MAX_TRACE_STATE_BYTES).map(str::to_owned),
-            span: None,
-            mcp_session: outer.mcp_session.clone(),
-        };
-        call.trace = (trace != CallTrace::default()).then(|| Box::new(trace));
+        call.set_request_trace(parent, state);
+        if let Some(session) = &outer.mcp_session {
+            call.trace.get_or_insert_default().mcp_session = Some(session.clone());
+        }
     }
 
     /// Names the call's own span in `_meta`, if it has one, so that the spans of the server are its children.
