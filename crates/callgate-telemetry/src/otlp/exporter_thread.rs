@@ -1,7 +1,7 @@
 //! The thread that sends spans and log records: a bounded queue → batches → the collector.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -120,17 +120,8 @@ impl BatchSender {
         if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
             return Err(invalid("it must begin with `http://` or `https://`".to_owned()));
         }
-        static CRYPTOGRAPHY: Once = Once::new();
-        // An embedding program may already have installed its own.
-        CRYPTOGRAPHY.call_once(|| {
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
-        let client = reqwest::Client::builder()
-            .timeout(REQUEST_TIMEOUT)
-            // Another host would receive the headers of this collector.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| OtlpError::Start(error.to_string()))?;
+        let client = callgate_http::https_client(&parsed).timeout(REQUEST_TIMEOUT).build();
+        let client = client.map_err(|error| OtlpError::Start(error.to_string()))?;
         let base = url.trim_end_matches('/');
         let mut spans = SpanExporter::builder()
             .with_http()
