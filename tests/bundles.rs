@@ -11,7 +11,7 @@ use callgate::middleware::PolicyKind;
 use callgate::policy::{CompiledPolicies, Mode};
 use callgate::{Engine, ToolDescriptor, engine, tools};
 
-use crate::recorded_calls::{play, project, records, sessions};
+use crate::recorded_calls::{decisions, in_result_forms, play, project, records, sessions};
 
 const BUNDLES: [&str; 5] = ["assistant", "email-calendar", "filesystem", "git", "payments"];
 
@@ -139,6 +139,27 @@ fn demo_sessions_match_snapshots() {
 fn everyday_sessions_match_snapshots() {
     for bundle in BUNDLES {
         assert_outline(bundle, "everyday", false);
+    }
+}
+
+#[test]
+fn results_decide_the_same_in_every_form() {
+    for bundle in ["assistant", "payments"] {
+        let loaded = Loaded::of(&[bundle]);
+        let mut executed = 0;
+        for (session, records) in
+            ["rules", "everyday", "demo"].into_iter().flat_map(|name| sessions(file(bundle, name)))
+        {
+            let plain = decisions(&loaded.play(&records));
+            executed += records
+                .iter()
+                .filter(|call| matches!(call.recorded, Some(RecordedResult::Output(_))))
+                .count();
+            for (form, changed) in in_result_forms(&records).iter().enumerate() {
+                assert_eq!(decisions(&loaded.play(changed)), plain, "{bundle}: {session}, form {form}");
+            }
+        }
+        assert!(executed > 20, "{bundle}: {executed}");
     }
 }
 

@@ -3,6 +3,7 @@
 mod approvals;
 mod callers;
 mod connections;
+mod declared_results;
 mod endpoint;
 pub mod harness;
 mod identity;

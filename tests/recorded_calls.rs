@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use callgate::call::{CallRecord, Outcome, RecordedResult};
-use callgate::json::Value;
+use callgate::json::{Value, json};
 use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 use crate::fixtures;
@@ -70,4 +70,38 @@ pub fn play(session: &mut Session, records: &[CallRecord]) -> Vec<Outcome> {
             runtime.block_on(session.execute_round(calls, &Recording(records)))
         })
         .collect()
+}
+
+/// The forms in which servers return the same result.
+pub fn result_forms(output: &Value) -> [Value; 3] {
+    let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+    let part = json!({"type": "text", "text": text.clone()});
+    let structured = match output.is_object() {
+        true => json!({"content": [{"type": "text", "text": "done"}], "structuredContent": output}),
+        false => json!({"content": [part.clone()], "isError": false}),
+    };
+    [text.into(), json!({"content": [part]}), structured]
+}
+
+/// What is decided of each call: outcome, reason, and the policies that take part.
+pub fn decisions(outcomes: &[Outcome]) -> Vec<Value> {
+    let decision = |outcome: &Outcome| {
+        let policies: Vec<_> =
+            outcome.policies.iter().map(|policy| (&policy.id, policy.verdict, policy.undecided)).collect();
+        json!([outcome.id, outcome.outcome, outcome.reason, policies])
+    };
+    outcomes.iter().map(decision).collect()
+}
+
+/// The calls with their results in each form.
+pub fn in_result_forms(calls: &[CallRecord]) -> [Vec<CallRecord>; 3] {
+    [0, 1, 2].map(|form: usize| {
+        let mut changed = calls.to_vec();
+        for call in &mut changed {
+            if let Some(RecordedResult::Output(output)) = &mut call.recorded {
+                *output = result_forms(output)[form].clone();
+            }
+        }
+        changed
+    })
 }

@@ -9,7 +9,7 @@ use callgate::json::{Value, json};
 use callgate::middleware::PolicyKind;
 use callgate::{Engine, ToolDescriptor};
 
-use crate::recorded_calls::{engine, play, project, records, sessions};
+use crate::recorded_calls::{decisions, engine, in_result_forms, play, project, records, sessions};
 
 const BUNDLE: &str = "policies/retail";
 
@@ -261,31 +261,10 @@ fn every_argument_a_tool_needs_is_required() {
     }
 }
 
-/// The forms in which servers return the same result.
-fn result_forms(output: &Value) -> [Value; 3] {
-    let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
-    let part = json!({"type": "text", "text": text.clone()});
-    let structured = match output.is_object() {
-        true => json!({"content": [{"type": "text", "text": "done"}], "structuredContent": output}),
-        false => json!({"content": [part.clone()], "isError": false}),
-    };
-    [text.into(), json!({"content": [part]}), structured]
-}
-
 #[test]
 fn results_decide_the_same_in_every_form() {
     let engine = engine(BUNDLE);
-    let decided = |calls: &[CallRecord]| -> Vec<Value> {
-        let decision = |outcome: &Outcome| {
-            let policies: Vec<_> = outcome
-                .policies
-                .iter()
-                .map(|policy| (&policy.id, policy.verdict, policy.undecided))
-                .collect();
-            json!([outcome.id, outcome.outcome, outcome.reason, policies])
-        };
-        play(&mut engine.session(), calls).iter().map(decision).collect()
-    };
+    let decided = |calls: &[CallRecord]| decisions(&play(&mut engine.session(), calls));
     let files =
         ["policies/retail/sessions/rules.jsonl", "tests/retail/recorded.jsonl", "tests/retail/attacks.jsonl"];
     let mut executed = 0;
@@ -293,14 +272,8 @@ fn results_decide_the_same_in_every_form() {
         let plain = decided(&calls);
         executed +=
             calls.iter().filter(|call| matches!(call.recorded, Some(RecordedResult::Output(_)))).count();
-        for form in 0..3 {
-            let mut changed = calls.clone();
-            for call in &mut changed {
-                if let Some(RecordedResult::Output(output)) = &mut call.recorded {
-                    *output = result_forms(output)[form].clone();
-                }
-            }
-            assert_eq!(decided(&changed), plain, "form {form}");
+        for (form, changed) in in_result_forms(&calls).iter().enumerate() {
+            assert_eq!(decided(changed), plain, "form {form}");
         }
     }
     assert!(executed > 200, "{executed}");
