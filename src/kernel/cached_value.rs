@@ -4,9 +4,8 @@
 //! was made of. A later call that gets the text from a cache masks the same: the text is stored with these changes, for each `redact` policy,
 //! because another one may apply to the later call.
 
-use std::collections::BTreeMap;
-
 use super::execution_result::Records;
+use super::policy_masks::{CachedValue, PolicyMasks};
 use super::redacted_call::Redaction;
 use super::{CallScope, Kernel};
 use crate::call::{CallView, Masks, SessionState, ToolCall};
@@ -17,38 +16,6 @@ use crate::work_limit::{self, WorkMeter};
 
 /// The only member of a value that is stored with its masks.
 const MARK: &str = "$cached";
-
-/// What each `redact` policy changes: the digest of the policy → its masks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PolicyMasks(BTreeMap<String, Masks>);
-
-impl PolicyMasks {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.values().all(Masks::is_empty)
-    }
-
-    /// The masks of one policy.
-    pub(super) fn of(&self, policy: &Policy) -> Option<&Masks> {
-        self.0.get(&policy.behaviour_digest.to_string())
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) {
-        for (policy, masks) in &other.0 {
-            self.0.entry(policy.clone()).or_default().merge(masks);
-        }
-    }
-
-    fn retain(&mut self, select: impl Fn(&Masks) -> Masks) {
-        self.0.values_mut().for_each(|masks| *masks = select(masks));
-    }
-}
-
-/// A value from a cache.
-#[derive(Debug)]
-pub(crate) struct CachedValue {
-    pub(crate) value: Value,
-    pub(crate) masks: PolicyMasks,
-}
 
 impl Kernel<'_> {
     /// The form in which a `cache` policy stores the result of a call. Returns `None` if it takes too much work to find what is redacted in it.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cached_value::{CachedValue, PolicyMasks};
 use super::decision::Decision;
+use super::policy_masks::{CachedValue, PolicyMasks};
 use super::policy_reference::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
 use crate::durations::format;

@@ -24,6 +24,7 @@ mod session_use;
 mod settle;
 mod stream_policies;
 mod phase_recorder;
+mod policy_masks;
 mod policy_reference;
 mod trace;
 mod wrapper_selection;
