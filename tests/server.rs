@@ -21,3 +21,4 @@ mod restarts;
 mod slack_answers;
 mod tls;
 mod tool_servers;
+mod traces;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::json::{self, Value, json};
-use callgate::{Engine, EngineBuilder, Keys, load_text};
+use callgate::{Engine, EngineBuilder, Keys, Observer, load_text};
 use callgate_http::IdentityFile;
 use callgate_server::{ActivityLog, DecisionServer, Notifier};
 use tempfile::TempDir;
@@ -86,6 +86,13 @@ impl RunningServer {
         let (folder, answers) = (tempfile::tempdir().unwrap(), notifier.channel_answers());
         let (server, _) = server_and_engine(rules, folder.path(), |builder| builder.observer(notifier));
         Self::listen(server.with_channel_answers(answers), folder).await
+    }
+
+    /// A server whose engine notifies an observer.
+    pub async fn with_observer(rules: &str, observer: impl Observer + 'static) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, _) = server_and_engine(rules, folder.path(), |builder| builder.observer(observer));
+        Self::listen(server, folder).await
     }
 
     async fn listen(server: DecisionServer, folder: TempDir) -> Self {
