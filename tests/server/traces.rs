@@ -10,9 +10,12 @@ use super::harness::{RunningServer, call};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Records the `traceparent` and the `tracestate` of each decided call.
+/// The `traceparent` and the `tracestate` of a call.
+type NamedTrace = (Option<String>, Option<String>);
+
+/// Records the trace of each decided call, by its id.
 #[derive(Clone, Default)]
-struct Traces(Arc<Mutex<BTreeMap<String, (Option<String>, Option<String>)>>>);
+struct Traces(Arc<Mutex<BTreeMap<String, NamedTrace>>>);
 
 impl Observer for Traces {
     fn on_event(&self, event: &EngineEvent<'_>) {
