@@ -38,6 +38,7 @@ pub use crate::kernel::{
     MatchStatus, PolicyEvaluated, SkipReason,
 };
 pub use crate::matcher::Truth;
+pub use crate::middleware::FactChange;
 pub use condition::{
     ConditionForm, ConditionTest, ElementReason, ExplainedCondition, ExplainedElement, ExplainedElements,
     FoundValue, TestOperator, TruthValue,
