@@ -210,7 +210,7 @@ impl LoadedBatch {
                 _ => {}
             }
             if let StoredLimit::Row { taken, due, charges } = updated {
-                written.push((key.as_bytes(), taken, due, charges));
+                written.push(LimitRow { key: key.as_bytes(), taken, due, charges });
             }
         }
         if !without_slots.is_empty() {
@@ -234,17 +234,22 @@ impl LoadedBatch {
     }
 }
 
-async fn write(
-    database: &impl GenericClient,
-    rows: &[(&[u8], Vec<u8>, Option<Micros>, Vec<u8>)],
-) -> Result<(), PostgresError> {
+/// The new state of a limit.
+struct LimitRow<'k> {
+    key: &'k [u8],
+    taken: Vec<u8>,
+    due: Option<Micros>,
+    charges: Vec<u8>,
+}
+
+async fn write(database: &impl GenericClient, rows: &[LimitRow<'_>]) -> Result<(), PostgresError> {
     if rows.is_empty() {
         return Ok(());
     }
-    let keys: Vec<&[u8]> = rows.iter().map(|(key, ..)| *key).collect();
-    let taken: Vec<&[u8]> = rows.iter().map(|(_, taken, ..)| taken.as_slice()).collect();
-    let due: Vec<Option<Micros>> = rows.iter().map(|(_, _, due, _)| *due).collect();
-    let charges: Vec<&[u8]> = rows.iter().map(|(.., charges)| charges.as_slice()).collect();
+    let keys: Vec<&[u8]> = rows.iter().map(|row| row.key).collect();
+    let taken: Vec<&[u8]> = rows.iter().map(|row| row.taken.as_slice()).collect();
+    let due: Vec<Option<Micros>> = rows.iter().map(|row| row.due).collect();
+    let charges: Vec<&[u8]> = rows.iter().map(|row| row.charges.as_slice()).collect();
     let upsert = "INSERT INTO limits (key, taken, due, charges)
         SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bytea[])
         ON CONFLICT (key) DO UPDATE SET taken = excluded.taken, due = excluded.due, charges = excluded.charges";
