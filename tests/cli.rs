@@ -13,6 +13,7 @@ mod diff;
 mod explain;
 mod install;
 mod manual_pages;
+mod methods;
 mod report;
 mod run;
 mod run_log;

@@ -59,7 +59,8 @@ fn decide(rules: &str, witness: &Witness) -> Option<&'static str> {
             session.add_label(label.as_str().unwrap());
         }
     }
-    let mut call = ToolCall::new("c1", witness.call["tool"].as_str().unwrap(), witness.call["input"].clone());
+    let mut call =
+        ToolCall::recorded("c1", witness.call["tool"].as_str().unwrap(), witness.call["input"].clone());
     call.server = witness.call["server"].as_str().map(str::to_owned);
     call.context = witness.call["context"].clone();
     let decision = Engine::from_text(rules).unwrap().decide(&call, &session).effect();

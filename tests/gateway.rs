@@ -5,6 +5,7 @@ mod faults;
 mod hostile;
 mod lossless;
 mod inspector;
+mod real_methods;
 mod sessions;
 
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ mod declared_results;
 mod endpoint;
 pub mod harness;
 mod identity;
+mod methods;
 mod protocol;
 mod remote_keys;
 mod results;

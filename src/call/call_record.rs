@@ -1,6 +1,6 @@
 //! Calls in a file, one JSON object a line: the call with its session and the recorded answer of its tool → [`CallRecord`].
 
-use super::{FormerArguments, Task, ToolCall};
+use super::{Task, ToolCall};
 use crate::json::{self, Value};
 
 /// The recorded answer of a tool.
@@ -118,19 +118,11 @@ impl CallRecord {
                 Err(wanted) => return Err(wrong_type("task", wanted, &task)),
             },
         };
+        let (id, input) = (id.unwrap_or_default(), members.remove("input").unwrap_or(Value::Null));
+        let call = ToolCall::recorded(id, &tool.ok_or(CallRecordError::NoTool)?, input);
         Ok(Self {
             task,
-            call: ToolCall {
-                id: id.unwrap_or_default(),
-                tool: tool.ok_or(CallRecordError::NoTool)?,
-                input: members.remove("input").unwrap_or(Value::Null),
-                server,
-                context,
-                options: Value::Null,
-                trace_parent: None,
-                trace: None,
-                former_arguments: FormerArguments::default(),
-            },
+            call: ToolCall { server, context, ..call },
             session,
             round: members.remove("round").filter(|round| !round.is_null()),
             recorded,

@@ -4,6 +4,7 @@ mod amount;
 mod approval;
 mod context_reads;
 mod masks;
+mod method_name;
 mod effect;
 mod former_arguments;
 mod outcome;
@@ -28,6 +29,7 @@ pub use effect::Effect;
 pub use former_arguments::FormerArguments;
 pub use let_memo::{LetMemo, NamedResult};
 pub use masks::Masks;
+pub use method_name::{METHOD_PREFIX, method_name, qualified_method, unevaluated_method};
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
 pub use round_position::{RoundDocument, RoundPosition};
 pub(crate) use session_state::SessionChanges;
@@ -47,7 +49,7 @@ pub struct ToolCall {
     /// The model's or the host's id for this call; ids repeat in real histories.
     #[serde(default)]
     pub id: String,
-    /// The tool's own name.
+    /// The tool's own name. For a request by another MCP method, `method:` and the method, as in `method:resources/read`.
     pub tool: String,
     /// The arguments. Anything but an object is denied.
     pub input: Value,
@@ -70,6 +72,11 @@ pub struct ToolCall {
     #[doc(hidden)]
     #[serde(skip)]
     pub former_arguments: FormerArguments,
+    /// It is a request by an MCP method, as its name says. Only [`for_method`](Self::for_method) sets it: a tool whose name looks like
+    /// that of a method is not evaluated as one.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub is_method: bool,
 }
 
 impl ToolCall {
@@ -90,7 +97,38 @@ impl ToolCall {
             trace_parent: None,
             trace: None,
             former_arguments: FormerArguments::default(),
+            is_method: false,
         }
+    }
+
+    /// A request by another MCP method than `tools/call`, such as `resources/read`. Its parameters are the input. Policies with
+    /// `match: { method: … }` apply to it, and no others.
+    ///
+    /// ```
+    /// let read = callgate::ToolCall::for_method("r1", "resources/read", callgate::json::json!({"uri": "file:///a"}));
+    /// assert_eq!(read.tool, "method:resources/read");
+    /// ```
+    pub fn for_method(id: impl Into<String>, method: &str, params: Value) -> Self {
+        Self { is_method: true, ..Self::new(id, qualified_method(method), params) }
+    }
+
+    /// A call as it was recorded, or as rules and tests name it: of a tool, or a request by a method if its name begins with `method:`.
+    /// Not for names from models or servers.
+    pub fn recorded(id: impl Into<String>, name: &str, input: Value) -> Self {
+        match method_name(name) {
+            Some(method) => Self::for_method(id, method, input),
+            None => Self::new(id, name, input),
+        }
+    }
+
+    /// The MCP method of a request made by [`for_method`](Self::for_method). Returns `None` for a call of a tool.
+    pub fn method(&self) -> Option<&str> {
+        method_name(&self.tool).filter(|_| self.is_method)
+    }
+
+    /// Whether the name is that of a method, and the call was not made as a request by a method, or the other way round.
+    pub(crate) fn has_reserved_name(&self) -> bool {
+        self.is_method != method_name(&self.tool).is_some()
     }
 
     /// The same call with other arguments. What they contain of redacted values of the present ones is redacted, too.
@@ -102,6 +140,7 @@ impl ToolCall {
         };
         Self {
             former_arguments,
+            is_method: self.is_method,
             id: self.id.clone(),
             tool: self.tool.clone(),
             input,

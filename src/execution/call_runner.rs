@@ -155,7 +155,8 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         mut decision: Decision<'c>,
     ) -> Result<Outcome, ClaimError> {
         // A call that is refused anyway counts nothing, and one that runs again was counted when it ran first.
-        let is_counted = decision.effect() < Effect::Invalid && !attempt.holds_claim;
+        let is_tool_call = attempt.hooked.call.method().is_none();
+        let is_counted = decision.effect() < Effect::Invalid && !attempt.holds_claim && is_tool_call;
         let reserved = match is_counted && self.context.kernel.has_run_policies() {
             true => self.reserve_budget(&mut decision).await,
             false => None,

@@ -26,11 +26,15 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let mut decision = decision.into_permitted();
         let one = BudgetAmounts { calls: Some(Amount::from_whole(1)), ..BudgetAmounts::default() };
         // What is used up already stays as it is.
-        let _ = self.context.budgets().reserve(self.state, one, |_| true, &mut Vec::new()).await;
+        if call.method().is_none() {
+            let _ = self.context.budgets().reserve(self.state, one, |_| true, &mut Vec::new()).await;
+        }
         let context = CallContext { kernel: self.silent_kernel(), ..self.context };
         let output = result.as_ref().ok();
         admission::count_recorded_call(&context, &mut decision, output, self.state).await;
-        self.state.count_call(&call.tool);
+        if call.method().is_none() {
+            self.state.count_call(&call.tool);
+        }
         kernel.settle_recorded(decision, result, self.state, attempt.started);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::condition_phrases::explain_condition;
 use super::explanation::Explanation;
 use super::step::{MatchResult, PolicyStep};
-use crate::call::{OutcomeKind, Verdict, reason_code};
+use crate::call::{OutcomeKind, Verdict, method_name, reason_code};
 use crate::durations::format;
 use crate::json::Value;
 use crate::kernel::SkipReason;
@@ -212,13 +212,17 @@ pub(super) fn describe_conclusion(explanation: &Explanation) -> String {
     if let Some(step) = explanation.decisive() {
         return format!("`{}` {}", step.policy, step.words);
     }
+    let setting = match method_name(&explanation.call.tool) {
+        Some(_) => "defaults.unmatched_methods",
+        None => "defaults.unmatched",
+    };
     match (reason.code.as_str(), explanation.unmatched.first()) {
         (reason_code::UNMATCHED, Some(unlifted)) => {
             let layer = layer_name(unlifted.layer);
-            format!("no policy in {layer} permits it, and `defaults.unmatched` there is `{}`", unlifted.says)
+            format!("no policy in {layer} permits it, and `{setting}` there is `{}`", unlifted.says)
         }
         (reason_code::UNMATCHED, None) => {
-            "no policy decides it, and `defaults.unmatched` is `allow`".to_owned()
+            format!("no policy decides it, and `{setting}` is `allow`")
         }
         (reason_code::SESSION_HALTED, _) => {
             format!("the session is already halted, so no policy was evaluated: {}", reason.message)

@@ -298,7 +298,7 @@ fn unmatched_layers(explanation: &Explanation, layers: &Layers) -> Vec<Unmatched
             && matches!(step.kind, "allow" | "approval" | "respond")
     };
     let unlifted = (0u32..).zip(layers).filter_map(|(layer, policies)| {
-        let says = match policies.defaults().unmatched {
+        let says = match policies.defaults().unmatched_for(&explanation.call.tool) {
             Unmatched::Allow => return None,
             Unmatched::Approval => "approval",
             Unmatched::Deny => "deny",

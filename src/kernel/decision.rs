@@ -156,7 +156,7 @@ impl<'c> Decision<'c> {
     }
 
     /// The call as it was made.
-    pub(crate) fn call(&self) -> &ToolCall {
+    pub fn call(&self) -> &ToolCall {
         &self.call
     }
 

@@ -91,7 +91,7 @@ pub(super) fn run(
             permitted |= applied.is_some_and(|applied| applied.permits);
         }
         if !permitted && !failed {
-            match policies.defaults().unmatched {
+            match policies.defaults().unmatched_for(&subject.call.tool) {
                 Unmatched::Allow => {}
                 Unmatched::Approval if held.is_approved(layer, None, view.input) => result.approved = true,
                 Unmatched::Approval => {

@@ -7,7 +7,7 @@ use super::CallScope;
 use super::events::{Change, MatchStatus, SkipReason};
 use super::phase_recorder::{Evaluation, PhaseRecorder};
 use crate::argument_schema;
-use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
+use crate::call::{CallView, METHOD_PREFIX, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};
 use crate::matcher::Truth;
 use crate::middleware::{Application, OnUndecided, PolicyKind, apply_steps};
@@ -41,7 +41,11 @@ pub(super) fn run<'c>(
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);
-    let mut failure = None;
+    let mut failure = subject.call.has_reserved_name().then(|| Reason {
+        policy: None,
+        code: reason_code::INVALID_CALL.to_owned(),
+        message: format!("a tool's name can't begin with `{METHOD_PREFIX}`"),
+    });
     for by in subject.policies(|chain| &chain.normalise) {
         let policy = by.policy;
         let now = CallView { input: &input, ..view };

@@ -151,8 +151,6 @@ pub(crate) fn is_never_called(policies: &CompiledPolicies, server: &str, tool: &
         matches!(&policy.kind, PolicyKind::Deny(deny) if deny.script.is_none())
             && policy.matcher.condition.is_none()
     };
-    let permits = |policy: &Policy| {
-        matches!(policy.kind, PolicyKind::Allow(_) | PolicyKind::Approval(_) | PolicyKind::Respond(_))
-    };
-    matching().any(denied) || policies.defaults().unmatched == Unmatched::Deny && !matching().any(permits)
+    let is_denied_unmatched = policies.defaults().unmatched_for(tool) == Unmatched::Deny;
+    matching().any(denied) || is_denied_unmatched && !matching().any(|policy| policy.kind.permits())
 }

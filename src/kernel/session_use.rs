@@ -1,7 +1,7 @@
 //! Whether a call depends on the session's state: only then it has to wait for the calls before it.
 
 use super::{Effect, Kernel};
-use crate::call::{CallView, Phase, SessionState, ToolCall};
+use crate::call::{CallView, Phase, SessionState, ToolCall, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::{LimitRule, PolicyKind};
 use crate::policy::Policy;
@@ -62,6 +62,39 @@ impl Kernel<'_> {
         // A condition that needs too much work is undecided.
         let reads = reads_any && WorkMeter::for_decision().run(|| matching.iter().any(depends));
         SessionUse { reads, may_halt: can_halt && (is_rewritten || decision.effect() == Effect::Halt) }
+    }
+}
+
+impl Kernel<'_> {
+    /// Whether a call is denied now whatever the session's state is: a `deny` policy matches, or no policy can permit it.
+    pub(crate) fn is_denied_in_any_state(&self, call: &ToolCall) -> bool {
+        let mut unknown = SessionState::default();
+        unknown.mark_untrusted();
+        let decision = self.decide(call, &unknown);
+        if decision.effect() != Effect::Deny {
+            return false;
+        }
+        let reason = decision.reason();
+        let subject = self.subject(call);
+        let view = CallView { input: decision.input(), ..subject.view(&unknown) };
+        let mut matching = self.layers.iter().flat_map(|policies| {
+            let indices = policies.matching_call(call.server.as_deref().unwrap_or_default(), &call.tool);
+            indices.into_iter().filter_map(|index| policies.policy(index))
+        });
+        match reason.policy {
+            Some(id) => {
+                reason.code != reason_code::UNDECIDED
+                    && matching.any(|policy| policy.id == id && matches!(policy.kind, PolicyKind::Deny(_)))
+            }
+            // What is undecided without the session may be permitted with it.
+            None => {
+                reason.code == reason_code::UNMATCHED
+                    && WorkMeter::for_decision().run(|| {
+                        matching
+                            .all(|policy| !policy.kind.permits() || policy.matcher.eval(&view) == Truth::No)
+                    })
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::operand_set::OperandSet;
 use super::operator::Operator;
 use super::truth::Truth;
 use super::value_source::ValueSource;
-use crate::call::{CallView, ElementMemo, ElementScope, NodeRef};
+use crate::call::{CallView, ElementMemo, ElementScope, NodeRef, method_name};
 use crate::diagnostic::Span;
 use crate::name_pattern::NamePattern;
 use crate::script::ExpressionValue;
@@ -28,6 +28,7 @@ impl Matcher {
         let [tools, servers] = &self.pattern_spans;
         let server = view.call.server.as_deref().unwrap_or("");
         ExaminedMatcher {
+            is_for_call: self.is_for(&view.call.tool),
             tools: examine_patterns(&self.tools, tools, &view.call.tool),
             servers: examine_patterns(&self.servers, servers, server),
             condition: self.condition.as_ref().map(|condition| condition.examine(view)),
@@ -38,7 +39,7 @@ impl Matcher {
 fn examine_patterns<'a>(patterns: &'a [NamePattern], spans: &[Span], name: &str) -> Vec<ExaminedPattern<'a>> {
     let spans = spans.iter().copied().map(Some).chain(std::iter::repeat(None));
     let examined = patterns.iter().zip(spans).map(|(pattern, span)| ExaminedPattern {
-        text: pattern.text(),
+        text: method_name(pattern.text()).unwrap_or(pattern.text()),
         span,
         matches: pattern.matches(name),
     });

@@ -15,6 +15,8 @@ use crate::script::ExpressionValue;
 /// A matcher with the results of its parts for one call.
 #[derive(Clone, Debug)]
 pub struct ExaminedMatcher<'a> {
+    /// Whether the patterns are for calls like this one: for calls of tools, or for requests by methods.
+    pub is_for_call: bool,
     /// The patterns for tools. Without patterns every tool matches.
     pub tools: Vec<ExaminedPattern<'a>>,
     /// The patterns for servers. Without patterns every call matches, also one without a server.
@@ -37,7 +39,7 @@ pub struct ExaminedPattern<'a> {
 impl ExaminedMatcher<'_> {
     /// Whether the tool matches.
     pub fn matches_tool(&self) -> bool {
-        self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.matches)
+        self.is_for_call && (self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.matches))
     }
 
     /// Whether the server matches.

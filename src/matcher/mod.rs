@@ -8,6 +8,7 @@ mod examination;
 mod examination_result;
 mod folded_comparison;
 mod length_bounds;
+mod method_pattern;
 mod mention;
 mod operand;
 mod operand_set;
@@ -32,13 +33,15 @@ pub use pattern_list::{PatternList, read_patterns};
 pub use truth::Truth;
 pub use value_source::{ExpressionText, ValueSource};
 
-use crate::call::CallView;
+use crate::call::{CallView, method_name};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::source::{YamlNode, YamlValue};
 
 const PATTERN: Shape =
     Shape::String("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
+
+const METHOD: Shape = Shape::String("a method such as `resources/read`, or a glob such as `resources/*`");
 
 static MATCHER: RecordShape = RecordShape {
     name: "matcher",
@@ -54,6 +57,12 @@ static MATCHER: RecordShape = RecordShape {
             Shape::OneOrMany(&PATTERN),
             "The name of the MCP server that provides the tool. Default: every server.",
         ),
+        FieldShape::optional(
+            "method",
+            Shape::OneOrMany(&METHOD),
+            "The MCP method of requests through the gateway, instead of tool calls: `resources/read`, `prompts/*`, \
+             `sampling/createMessage`. `$.input` is the parameters. Excludes `tool`.",
+        ),
         FieldShape::optional("where", Shape::OneOrMany(&CONDITION_SHAPE), "Conditions that must all hold."),
     ],
 };
@@ -65,12 +74,15 @@ pub static MATCH_SHAPE: Shape =
 /// A compiled `match:`, the calls that a policy applies to.
 #[derive(Debug, Default)]
 pub struct Matcher {
-    /// Patterns for tools, of which one must match. Empty for every tool.
+    /// Patterns for tools, of which one must match. Empty for every tool. For requests by methods, patterns for [qualified
+    /// names](crate::call::METHOD_PREFIX) of methods.
     pub tools: Vec<NamePattern>,
     /// Patterns for servers, of which one must match. Empty for every call, also one without a server.
     pub servers: Vec<NamePattern>,
     /// The condition that must hold, if there is one.
     pub condition: Option<Condition>,
+    /// It matches requests by methods, and no calls of tools.
+    pub is_for_methods: bool,
     /// The locations of the patterns for tools, and of those for servers.
     pattern_spans: [Box<[Span]>; 2],
 }
@@ -89,11 +101,31 @@ impl Matcher {
                     .with_help("`match: \"*\"` matches every tool"),
             );
         }
-        let tools = node.get("tool").map(|node| PatternList::read(node, reader)).unwrap_or_default();
+        let methods = node.get("method");
+        let tools = match (node.get("tool"), methods) {
+            (tool, Some(method)) => {
+                if let Some(tool) = tool {
+                    let message = "`tool` and `method` exclude each other";
+                    reader.report(
+                        Diagnostic::new(&CONFLICTING_KEYS, tool.span, message)
+                            .with_label(method.span, "the methods")
+                            .with_help("write one policy for tools and one for methods"),
+                    );
+                }
+                method_pattern::read(method, reader)
+            }
+            (tool, None) => tool.map(|node| PatternList::read(node, reader)).unwrap_or_default(),
+        };
         let servers = node.get("server").map(|node| PatternList::read(node, reader)).unwrap_or_default();
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
         let pattern_spans = [tools.spans.into(), servers.spans.into()];
-        Self { tools: tools.patterns, servers: servers.patterns, condition, pattern_spans }
+        Self {
+            tools: tools.patterns,
+            servers: servers.patterns,
+            condition,
+            is_for_methods: methods.is_some(),
+            pattern_spans,
+        }
     }
 
     /// The location of each pattern for tools: for a pattern of a group, that of the group's name.
@@ -114,10 +146,10 @@ impl Matcher {
             refuse(node.span, "tool");
             return Self::default();
         };
-        for entry in entries.iter().filter(|entry| matches!(entry.key.as_str(), "tool" | "server")) {
+        for entry in entries.iter().filter(|entry| names_calls(&entry.key)) {
             refuse(entry.key_span, &entry.key);
         }
-        let names = entries.iter().any(|entry| matches!(entry.key.as_str(), "tool" | "server"));
+        let names = entries.iter().any(|entry| names_calls(&entry.key));
         if names { Self::default() } else { Self::read(node, reader) }
     }
 
@@ -125,11 +157,28 @@ impl Matcher {
     pub fn matches_tool(&self, server: &str, tool: &str) -> bool {
         let matches =
             |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
-        matches(&self.tools, tool) && matches(&self.servers, server)
+        self.is_for(tool) && matches(&self.tools, tool) && matches(&self.servers, server)
+    }
+
+    /// Whether a name is one of those that the patterns are for: of tools, or of methods.
+    pub fn is_for(&self, tool: &str) -> bool {
+        self.is_for_methods == method_name(tool).is_some()
+    }
+
+    /// Whether `self` is certain to match the tool and the server of every call that `narrow` matches.
+    pub fn covers_names_of(&self, narrow: &Self) -> bool {
+        self.is_for_methods == narrow.is_for_methods
+            && NamePattern::covers_all(&self.tools, &narrow.tools)
+            && NamePattern::covers_all(&self.servers, &narrow.servers)
     }
 
     /// Evaluates the conditions for a call whose tool and server match.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         self.condition.as_ref().map_or(Truth::Yes, |condition| condition.eval(view))
     }
+}
+
+/// Whether a key of `match` concerns calls, which a run does not have.
+fn names_calls(key: &str) -> bool {
+    matches!(key, "tool" | "server" | "method")
 }

@@ -1,5 +1,6 @@
 //! Reads the tool and server patterns of a rules file; `@name` stands for the patterns of a group.
 
+use crate::call::method_name;
 use crate::diagnostic::{Diagnostic, INVALID_PATTERN, Span, UNKNOWN_NAME, closest_match};
 use crate::name_pattern::NamePattern;
 use crate::rules_schema::PolicyReader;
@@ -32,6 +33,12 @@ impl PatternList {
 /// Reads a pattern, or the patterns of a group.
 fn read_item(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<NamePattern> {
     let Some(text) = node.as_str() else { return Vec::new() };
+    if let Some(method) = method_name(text) {
+        let message = "no tool has a name that begins with `method:`";
+        let help = format!("for requests by an MCP method write `match: {{ method: {method} }}`");
+        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, message).with_help(help));
+        return Vec::new();
+    }
     let Some(group) = text.strip_prefix('@') else {
         return match read_pattern(node, reader) {
             Some(NamePattern::Exact(_) | NamePattern::Glob(_)) if text.contains('|') => {

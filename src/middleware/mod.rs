@@ -243,6 +243,11 @@ impl PolicyKind {
         }
     }
 
+    /// Whether it permits calls that `defaults.unmatched` would stop.
+    pub fn permits(&self) -> bool {
+        matches!(self, Self::Allow(_) | Self::Approval(_) | Self::Respond(_))
+    }
+
     /// Its position among the policies of the same priority that wrap the execution, outermost first. Every kind that is active in
     /// [`Phase::Execute`] has one, except facts, which are stored when the tool starts.
     pub fn wrapper_order(&self) -> u8 {

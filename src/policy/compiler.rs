@@ -12,12 +12,12 @@ use super::rules_shape::{POLICY_RECORD, rules_record};
 use super::{Mode, Policy, ReloadSettings};
 use crate::call::Root;
 use crate::diagnostic::{
-    DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_KEY, MISSING_MATCHER,
-    OUT_OF_RANGE, SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_KEY,
+    MISSING_MATCHER, OUT_OF_RANGE, SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest, Value, json};
 use crate::matcher::Matcher;
-use crate::middleware::{KINDS, KindDefinition, PolicyKind};
+use crate::middleware::{KINDS, KindDefinition, PolicyKind, Validate};
 use crate::principal::PrincipalComparison;
 use crate::rules_schema::{self, PolicyReader, Shape, insert_constants};
 use crate::script::Names;
@@ -243,6 +243,9 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
             .with_help("add `match:`; `match: \"*\"` matches every tool"),
         );
     }
+    if matcher.as_ref().is_some_and(|matcher| matcher.is_for_methods) {
+        check_method_kind(kind_node, kind.as_ref(), reader);
+    }
     let mode = match node.get("mode").and_then(YamlNode::as_str) {
         Some("shadow") => Mode::Shadow,
         Some("off") => Mode::Off,
@@ -289,6 +292,21 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         action_reads_session,
         reads_result,
     })
+}
+
+/// Reports a kind that can't act on requests by methods.
+fn check_method_kind(node: &MappingEntry, kind: Option<&PolicyKind>, reader: &mut PolicyReader<'_>) {
+    let (message, help) = match kind {
+        Some(PolicyKind::Recover(_)) => (
+            "`recover` can't be used with `method`: the result of a request is not a message for a model",
+            "use `respond` with the result that the request should have",
+        ),
+        Some(PolicyKind::Validate(Validate { schema: None })) => {
+            ("a request by a method has no tool with a schema", "write a JSON Schema, or `arguments:`")
+        }
+        _ => return,
+    };
+    reader.report(Diagnostic::new(&CONFLICTING_KEYS, node.key_span, message).with_help(help));
 }
 
 /// Returns the entry of the policy's kind key, and reports a missing or a second one.

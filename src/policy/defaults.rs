@@ -1,6 +1,7 @@
 //! `defaults`: settings of a whole bundle.
 
 use super::{bundle_settings, definitions};
+use crate::call::method_name;
 use crate::diagnostic::Diagnostics;
 use crate::principal::PrincipalComparison;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
@@ -34,6 +35,8 @@ pub enum ArgumentCheck {
 pub struct Defaults {
     /// Decision for unmatched calls.
     pub unmatched: Unmatched,
+    /// Decision for unmatched requests by MCP methods.
+    pub unmatched_methods: Unmatched,
     /// Whether a test of an absent field matches in restricting policies.
     pub absent_matches: bool,
     /// How principals are compared.
@@ -43,11 +46,25 @@ pub struct Defaults {
 }
 
 impl Defaults {
+    /// The decision for an unmatched call of a tool, or for an unmatched request by a [qualified method](crate::call::METHOD_PREFIX).
+    pub fn unmatched_for(&self, tool: &str) -> Unmatched {
+        match method_name(tool) {
+            Some(_) => self.unmatched_methods,
+            None => self.unmatched,
+        }
+    }
+
     /// The check of arguments. [`ArgumentCheck::Typed`] unless the rules set another one.
     pub fn argument_check(&self) -> ArgumentCheck {
         self.arguments.unwrap_or(ArgumentCheck::Typed)
     }
 }
+
+const UNMATCHED: Shape = Shape::Word(&[
+    ("allow", "the calls run"),
+    ("deny", "the calls are denied"),
+    ("approval", "the calls require approval"),
+]);
 
 pub(super) static RECORD: RecordShape = RecordShape {
     name: "defaults",
@@ -55,12 +72,14 @@ pub(super) static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "unmatched",
-            Shape::Word(&[
-                ("allow", "the calls run"),
-                ("deny", "the calls are denied"),
-                ("approval", "the calls require approval"),
-            ]),
+            UNMATCHED,
             "Decision for calls that no `allow`, `approval` or `respond` policy matches. Default: `allow`.",
+        ),
+        FieldShape::optional(
+            "unmatched_methods",
+            UNMATCHED,
+            "Decision for requests by MCP methods other than tool calls, through the gateway, that no `allow`, `approval` or `respond` policy \
+             with `method` matches. Default: `allow`.",
         ),
         FieldShape::optional(
             "absent",
@@ -98,12 +117,19 @@ pub(super) static RECORD: RecordShape = RecordShape {
 
 /// Reads `defaults` from all files and reports files that disagree.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
+    let unmatched = |word: Option<&str>| match word {
+        Some("deny") => Unmatched::Deny,
+        Some("approval") => Unmatched::Approval,
+        _ => Unmatched::Allow,
+    };
     Defaults {
-        unmatched: match bundle_settings::read_setting(files, RECORD.name, "unmatched", diagnostics) {
-            Some("deny") => Unmatched::Deny,
-            Some("approval") => Unmatched::Approval,
-            _ => Unmatched::Allow,
-        },
+        unmatched: unmatched(bundle_settings::read_setting(files, RECORD.name, "unmatched", diagnostics)),
+        unmatched_methods: unmatched(bundle_settings::read_setting(
+            files,
+            RECORD.name,
+            "unmatched_methods",
+            diagnostics,
+        )),
         principals: match bundle_settings::read_setting(files, RECORD.name, "principals", diagnostics) {
             Some("exact") => PrincipalComparison::Exact,
             _ => PrincipalComparison::Canonical,

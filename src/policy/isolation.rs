@@ -6,7 +6,7 @@ use crate::regex_compiler;
 use crate::script::Names;
 
 /// Compiles each policy that `keep` accepts, in any mode but `off`, to a bundle that has this policy only. The names and settings are
-/// those of the whole bundle, except `defaults.unmatched`, which `unmatched` sets. Returns nothing if the bundle has errors.
+/// those of the whole bundle, except `defaults.unmatched` and `unmatched_methods`, which `unmatched` sets. Returns nothing if the bundle has errors.
 #[doc(hidden)]
 pub fn build_isolated(
     loaded: &LoadedBundle,
@@ -24,7 +24,11 @@ pub fn build_isolated(
     let kept = policies.into_iter().filter(|policy| policy.mode != super::Mode::Off && keep(policy));
     kept.map(|policy| {
         CompiledPolicies::compile(Plan {
-            defaults: Defaults { unmatched: unmatched(&policy), ..defaults },
+            defaults: Defaults {
+                unmatched: unmatched(&policy),
+                unmatched_methods: unmatched(&policy),
+                ..defaults
+            },
             policies: vec![policy],
             disabled_ids: Vec::new(),
             reload,

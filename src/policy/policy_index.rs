@@ -7,8 +7,8 @@ use std::sync::Arc;
 use regex::{RegexSet, RegexSetBuilder};
 
 use super::tool_policies::{GateIndex, ToolPolicies, ToolPolicyCache};
-use super::{Defaults, Mode, Plan, Policy, ReloadSettings};
-use crate::call::{ContextReads, Phase};
+use super::{Defaults, Mode, Plan, Policy, ReloadSettings, Unmatched};
+use crate::call::{ContextReads, Phase, method_name, qualified_method};
 use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
 use crate::script::Names;
@@ -205,9 +205,17 @@ impl CompiledPolicies {
         let matching = self.patterns.matches(tool);
         let patterned = matching.iter().filter_map(|position| self.by_pattern.get(position)).flatten();
         let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_all_tools).copied().collect();
+        indices.retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.is_for(tool)));
         indices.sort_unstable();
         indices.dedup();
         indices
+    }
+
+    /// Whether policies can decide requests by a method to or from a server.
+    #[doc(hidden)]
+    pub fn concerns_method(&self, server: &str, method: &str) -> bool {
+        self.defaults.unmatched_methods != Unmatched::Allow
+            || !self.matching_call(server, &qualified_method(method)).is_empty()
     }
 
     pub(super) fn build_tool_policies(&self, server: &str, tool: &str) -> ToolPolicies {
@@ -258,6 +266,9 @@ impl CompiledPolicies {
 
     /// Returns the caches that a call of this tool invalidates, whichever tools they cache.
     fn invalidated_caches(&self, tool: &str) -> Vec<u32> {
+        if method_name(tool).is_some() {
+            return Vec::new();
+        }
         let matching = |index: &u32| {
             self.policy(*index).is_some_and(|policy| match &policy.kind {
                 PolicyKind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),

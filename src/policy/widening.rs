@@ -98,6 +98,12 @@ fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widen
         };
         add(change, "calls that no policy permits may run");
     }
+    if after.unmatched_methods < before.unmatched_methods {
+        add(
+            "`defaults.unmatched_methods` is less strict",
+            "requests by methods that no policy permits may pass",
+        );
+    }
     if before.absent_matches && !after.absent_matches {
         add(
             "`defaults.absent` was `match` and is `no_match`",

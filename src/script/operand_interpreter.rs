@@ -11,7 +11,7 @@ use super::interpreter::Interpreter;
 use super::program::{CodeNode, ReadOnlyVariable, SourcePosition};
 use super::script_function::{Existence, Implementation};
 use super::value::{MemberMap, ScriptValue, ValueKind};
-use crate::call::Root;
+use crate::call::{Root, method_name};
 use crate::json::JsonType;
 use crate::name_pattern::NamePattern;
 use crate::redaction::Redactor;
@@ -197,7 +197,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let ValueKind::String(tool) = tool.kind() else {
             return Err(ControlFlow::Error("the call has no tool".to_owned(), spot));
         };
-        Ok(ScriptValue::Boolean(patterns.iter().any(|pattern| pattern.matches(tool))))
+        let is_matched = method_name(tool).is_none() && patterns.iter().any(|pattern| pattern.matches(tool));
+        Ok(ScriptValue::Boolean(is_matched))
     }
 
     pub(super) fn call_builtin(

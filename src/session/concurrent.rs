@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use self::call_queue::{CallQueue, Inner, RulesOf};
+use self::call_queue::{CallQueue, Inner, Order, RulesOf};
 use super::{Session, SessionScope};
 use crate::approval::{ApprovalRequirement, BoundRequest, LedgerKey};
 use crate::call::{Outcome, SessionState, Task, ToolCall};
@@ -164,13 +164,23 @@ impl ConcurrentSession {
     ///
     /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
+        self.execute_in(Order::Queued, call, executor).await
+    }
+
+    /// As [`execute`](Self::execute), for a request that an earlier call waits for, such as a server's question to the user: it never waits
+    /// for earlier calls. If what it reads of the session depends on one of them, that is unknown.
+    pub async fn execute_nested(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
+        self.execute_in(Order::Nested, call, executor).await
+    }
+
+    async fn execute_in(&self, order: Order, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         self.load().await;
         let requester = self.inner.approval_scope.as_deref();
         // Hooks may ask, and change what is asked about: the approval is looked up before they see the call.
         let recalls_first = requester.is_some() && !self.inner.queue().session.hooks.is_empty();
         let call = self.inner.queue().session.name_call(call);
-        let mut turn = self.inner.enter(&call, self.task.as_ref());
+        let mut turn = self.inner.enter(&call, self.task.as_ref(), order);
         let hooked = match recalls_first {
             true => HookedCall::untouched(call),
             false => self.inner.hooked(call).await,
@@ -212,21 +222,44 @@ impl ConcurrentSession {
         answers: &[ResponsePart],
         executor: &impl ToolExecutor,
     ) -> Outcome {
+        let messages = ApprovalMessages { request: Some(question), answers };
+        self.resume_in(Order::Queued, call, messages, executor).await
+    }
+
+    /// As [`resume_call`](Self::resume_call), for a call that was executed by [`execute_nested`](Self::execute_nested).
+    pub async fn resume_nested(
+        &self,
+        call: ToolCall,
+        question: &RequestPart,
+        answers: &[ResponsePart],
+        executor: &impl ToolExecutor,
+    ) -> Outcome {
+        let messages = ApprovalMessages { request: Some(question), answers };
+        self.resume_in(Order::Nested, call, messages, executor).await
+    }
+
+    async fn resume_in(
+        &self,
+        order: Order,
+        call: ToolCall,
+        messages: ApprovalMessages<'_>,
+        executor: &impl ToolExecutor,
+    ) -> Outcome {
         let started = Instant::now();
         self.load().await;
         let (call, has_hooks) = {
             let session = &mut self.inner.queue().session;
             (session.name_call(call), !session.hooks.is_empty())
         };
-        let mut turn = self.inner.enter(&call, self.task.as_ref());
+        let mut turn = self.inner.enter(&call, self.task.as_ref(), order);
         self.inner.begin(&mut turn, &call, has_hooks).await;
         let session = &mut turn.session;
         let scope = session.scope();
-        let occurrence = question.approval_id.strip_prefix("approval_").unwrap_or(&call.id).to_owned();
+        let approval_id = messages.request.map_or("", |request| request.approval_id.as_str());
+        let occurrence = approval_id.strip_prefix("approval_").unwrap_or(&call.id).to_owned();
         let mut runner = session.runner(&scope, executor);
         runner.context.session.approval_scope = self.inner.approval_scope.as_deref();
         let key = runner.context.call_key(occurrence);
-        let messages = ApprovalMessages { request: Some(question), answers };
         let ResumedCall { outcome, .. } = runner.resume_call(&call, &key, messages, started).await;
         let outcome = runner.report(&call, outcome);
         drop(turn);
@@ -272,6 +305,21 @@ impl ConcurrentSession {
         let layers = self.inner.queue().session.layers();
         let own = (self.inner.rules_of)(server);
         layers.iter().chain(own.as_ref()).any(|policies| is_never_called(policies, server, tool))
+    }
+
+    /// Whether policies can decide requests by an MCP method to or from a server. All others need no evaluation.
+    pub fn concerns_method(&self, server: &str, method: &str) -> bool {
+        let layers = self.inner.queue().session.layers();
+        let own = (self.inner.rules_of)(server);
+        layers.iter().chain(own.as_ref()).any(|policies| policies.concerns_method(server, method))
+    }
+
+    /// Whether a request by an MCP method is denied, whatever happened in the session.
+    pub fn is_always_denied(&self, request: &ToolCall) -> bool {
+        let layer = self.inner.layer_of(request);
+        let session = self.inner.queue().session_for(u64::MAX, layer);
+        let layers = session.layers();
+        session.kernel_over(&layers).is_denied_in_any_state(request)
     }
 
     /// Whether an anonymous answer counts for a request of ours.

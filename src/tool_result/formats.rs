@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::ResultFormat;
-use crate::call::ResultProblem;
+use crate::call::{ResultProblem, method_name};
 use crate::name_pattern::NamePattern;
 
 /// The declared formats of a bundle. The name of a tool counts before patterns that match it.
@@ -43,6 +43,9 @@ impl ResultFormats {
     /// # Errors
     /// Two patterns match the tool and have different formats.
     pub fn format_of(&self, tool: &str) -> Result<ResultFormat, ResultProblem> {
+        if method_name(tool).is_some() {
+            return Ok(ResultFormat::Auto);
+        }
         if let Some(format) = self.by_name.get(tool) {
             return Ok(*format);
         }

@@ -42,7 +42,8 @@ pub(crate) fn sample_tools(
         let groups = policy.definitions.iter().filter_map(|(name, _)| policies.names().group(name.name()));
         let patterns: Vec<&NamePattern> = matcher.tools.iter().chain(groups.flatten()).collect();
         let is_named = |tool: &&ToolDescriptor| {
-            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(&tool.name))
+            patterns.is_empty() && !matcher.is_for_methods
+                || patterns.iter().any(|pattern| pattern.matches(&tool.name))
         };
         let of_list =
             known.tools.iter().filter(is_named).map(|tool| (tool.name.clone(), tool.server.clone()));
@@ -53,7 +54,7 @@ pub(crate) fn sample_tools(
             let servers = matcher.servers.iter().flat_map(examples_of_name).map(Some);
             for server in servers.chain([server]) {
                 let call =
-                    ToolCall { server, ..ToolCall::new("sample", &name, arguments(&name, known.tools)) };
+                    ToolCall { server, ..ToolCall::recorded("sample", &name, arguments(&name, known.tools)) };
                 let base = CallSample::new(call, SampleOrigin::Generated);
                 if !bases.contains(&base) {
                     bases.push(base);

@@ -31,6 +31,12 @@ pub(crate) fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -
         unmatched_name(after.unmatched),
         restricts(after.unmatched > before.unmatched),
     );
+    add(
+        "defaults.unmatched_methods",
+        unmatched_name(before.unmatched_methods),
+        unmatched_name(after.unmatched_methods),
+        restricts(after.unmatched_methods > before.unmatched_methods),
+    );
     let absent = |matches: bool| if matches { "match" } else { "no_match" };
     add(
         "defaults.absent",

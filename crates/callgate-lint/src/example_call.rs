@@ -25,7 +25,7 @@ impl ExampleCall {
         let known = || checked.tools_for(written).first().map(|tool| tool.name.clone());
         let tool =
             if tools.is_empty() { Some("any_tool".to_owned()) } else { tools.iter().find_map(name_matching) };
-        let mut call = ToolCall::new("example", tool.or_else(known)?, json!({}));
+        let mut call = ToolCall::recorded("example", &tool.or_else(known)?, json!({}));
         let servers = &written.policy.matcher.servers;
         if !servers.is_empty() {
             call.server = Some(servers.iter().find_map(name_matching)?);

@@ -4,7 +4,7 @@ use crate::lint::Lint;
 use crate::lint_context::LintContext;
 use crate::lint_inputs::RequiredInput;
 use callgate::diagnostic::{Diagnostic, Diagnostics, NOTHING_RESTRICTED};
-use callgate::policy::Unmatched;
+use callgate::policy::{Defaults, Unmatched};
 
 pub(super) static LINT: Lint = Lint { code: &NOTHING_RESTRICTED, needs: RequiredInput::Nothing, check };
 
@@ -12,7 +12,8 @@ const RESTRICTING_KINDS: [&str; 7] =
     ["deny", "halt", "require", "approval", "validate", "rate_limit", "concurrency"];
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    let permissive = checked.compiled.defaults().unmatched == Unmatched::Allow;
+    let Defaults { unmatched, unmatched_methods, .. } = checked.compiled.defaults();
+    let permissive = unmatched == Unmatched::Allow && unmatched_methods == Unmatched::Allow;
     if !permissive || checked.policies.iter().any(|written| written.has_kind(&RESTRICTING_KINDS)) {
         return;
     }

@@ -6,14 +6,12 @@ use crate::condition_source::{EachMode, TestSource};
 use crate::policy_source::PolicySource;
 use crate::scalars::{compare_scalars, is_literal};
 use callgate::json::JsonType;
-use callgate::matcher::NamePattern;
 use callgate::source::{MappingEntry, YamlNode};
 
 /// Whether `wide` is certain to match every call that `narrow` matches.
 pub(super) fn covers(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
     let (wide_calls, narrow_calls) = (&wide.policy.matcher, &narrow.policy.matcher);
-    NamePattern::covers_all(&wide_calls.tools, &narrow_calls.tools)
-        && NamePattern::covers_all(&wide_calls.servers, &narrow_calls.servers)
+    wide_calls.covers_names_of(narrow_calls)
         && wide.required_conditions.iter().all(|demand| is_implied(wide, demand, narrow))
 }
 

@@ -27,6 +27,9 @@ const HEADING: &str = "Callgate: approval needed";
 /// The parameters that a client returns to a server's own input request; preserved while ours is open.
 const PRESERVED_PARAMS: [&str; 2] = ["requestState", "inputResponses"];
 
+/// The requests whose results may request input.
+const INTERRUPTIBLE: [&str; 3] = [method::TOOLS_CALL, method::READ_RESOURCE, method::GET_PROMPT];
+
 /// The answers that a client sends with a repeated call.
 #[derive(Debug, Default)]
 pub(super) struct ClientReply {
@@ -78,7 +81,11 @@ pub(super) enum ApprovalChannel {
 impl ApprovalChannel {
     pub(super) fn select(message: &JsonRpcMessage, client: &ClientInfo) -> Self {
         match message.meta(method::CLIENT_CAPABILITIES) {
-            Some(capabilities) if supports_forms(capabilities) => Self::InputRequired,
+            Some(capabilities)
+                if supports_forms(capabilities) && INTERRUPTIBLE.contains(&message.method()) =>
+            {
+                Self::InputRequired
+            }
             Some(_) => Self::Unavailable,
             None if client.capabilities().is_some_and(|capabilities| supports_forms(&capabilities)) => {
                 Self::Elicitation

@@ -17,25 +17,34 @@ pub(super) struct DetachedBinary {
 impl DetachedBinary {
     /// Replaces long binary content in a result by unguessable placeholders. Returns whether there was any.
     pub(super) fn detach_from(&mut self, result: &mut Value) -> bool {
-        let Some(Value::Array(content)) = result.get_mut("content") else { return false };
         let before = self.contents.len();
-        for part in content {
-            let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
-            let data = match kind {
-                "image" | "audio" => part.get_mut("data"),
-                "resource" => part.get_mut("resource").and_then(|resource| resource.get_mut("blob")),
-                _ => None,
-            };
-            if let Some(Value::String(data)) = data
-                && data.len() >= MIN_LENGTH
-                && BASE64.decode_len(data.len()).is_ok()
-                && BASE64.decode(data.as_bytes()).is_ok()
-            {
-                let mark = format!("binary-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
-                self.contents.push((mark.clone(), std::mem::replace(data, mark)));
+        // Of tools, and of resources.
+        for (member, is_resource) in [("content", false), ("contents", true)] {
+            let Some(Value::Array(parts)) = result.get_mut(member) else { continue };
+            for part in parts {
+                let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+                let data = match kind {
+                    _ if is_resource => part.get_mut("blob"),
+                    "image" | "audio" => part.get_mut("data"),
+                    "resource" => part.get_mut("resource").and_then(|resource| resource.get_mut("blob")),
+                    _ => None,
+                };
+                self.detach(data);
             }
         }
         self.contents.len() > before
+    }
+
+    /// Replaces a string by a placeholder if it is long binary content.
+    fn detach(&mut self, data: Option<&mut Value>) {
+        if let Some(Value::String(data)) = data
+            && data.len() >= MIN_LENGTH
+            && BASE64.decode_len(data.len()).is_ok()
+            && BASE64.decode(data.as_bytes()).is_ok()
+        {
+            let mark = format!("binary-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+            self.contents.push((mark.clone(), std::mem::replace(data, mark)));
+        }
     }
 
     /// Puts the content back wherever its placeholder is still present.

@@ -72,6 +72,14 @@ pub(super) fn from_rejection(outcome: &Outcome) -> Value {
         }
         _ => message,
     };
+    let mut result = text_result(&text);
+    result.insert("isError".to_owned(), true.into());
+    result.insert("_meta".to_owned(), outcome_meta(outcome));
+    Value::Object(result)
+}
+
+/// The outcome of a call, for programs.
+pub(super) fn outcome_meta(outcome: &Outcome) -> Value {
     let mut about = json!({
         "outcome": outcome.outcome,
         "code": outcome.reason.code,
@@ -86,10 +94,7 @@ pub(super) fn from_rejection(outcome: &Outcome) -> Value {
             about.insert("approvalId".to_owned(), request.approval_id.as_str().into());
         }
     }
-    let mut result = text_result(&text);
-    result.insert("isError".to_owned(), true.into());
-    result.insert("_meta".to_owned(), json!({ OUTCOME_META_KEY: about }));
-    Value::Object(result)
+    json!({ OUTCOME_META_KEY: about })
 }
 
 /// The result of a call whose tool is not reviewed.

@@ -272,6 +272,11 @@ impl JsonRpcMessage {
         self.members.get_mut("params")?.as_object_mut()?.remove(name)
     }
 
+    /// Replaces all parameters.
+    pub(super) fn replace_params(&mut self, params: Map) {
+        self.members.insert("params".to_owned(), Value::Object(params));
+    }
+
     /// The result of a response.
     pub fn result_value(&self) -> Option<&Value> {
         self.members.get("result")

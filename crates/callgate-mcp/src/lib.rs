@@ -1,5 +1,5 @@
-//! The MCP gateway: a proxy between MCP clients and servers. It forwards every message unchanged, except tool calls, which it evaluates
-//! against the policies.
+//! The MCP gateway: a proxy between MCP clients and servers. It forwards every message unchanged, except tool calls and the requests by
+//! other methods that policies concern, which it evaluates against the policies.
 //!
 //! A [`Gateway`] holds the rules and the servers. Each client gets its own connection to each server and its own session. Messages are
 //! parsed strictly ([`jsonrpc`]); tool lists leave out tools that are always denied.
@@ -10,6 +10,7 @@ mod handshake;
 mod tool_servers;
 mod argument_names;
 mod approval_channels;
+mod approved_execution;
 mod child_supervision;
 mod binary_content;
 mod tool_calls;
@@ -31,6 +32,7 @@ mod tool_cache;
 mod tool_list;
 mod multiplexing;
 mod method;
+mod method_requests;
 mod client_sender;
 mod pending_messages;
 mod pins;

@@ -8,6 +8,10 @@ use callgate::json::Value;
 pub(super) const TOOLS_CALL: &str = "tools/call";
 /// The request that lists tools.
 pub(super) const TOOLS_LIST: &str = "tools/list";
+/// The request for the content of a resource.
+pub(super) const READ_RESOURCE: &str = "resources/read";
+/// The request for a prompt.
+pub(super) const GET_PROMPT: &str = "prompts/get";
 /// The handshake of protocol versions before 2026-07-28.
 pub(super) const INITIALIZE: &str = "initialize";
 /// The notification that completes the handshake.

@@ -2,6 +2,7 @@
 
 use super::connection::{ClientConnection, Upstream};
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
+use super::method_requests::{self, ClientRequest, ResponseTimeout};
 use super::routes::{ListKind, Route};
 use super::tool_list;
 use super::upstream_event::UpstreamError;
@@ -18,22 +19,23 @@ pub(super) async fn handle_request(
     connection: &ClientConnection,
     route: Route,
     message: JsonRpcMessage,
-    id: &RequestId,
+    request: &ClientRequest,
 ) -> JsonRpcMessage {
+    let id = &request.id;
     match route {
-        Route::Merge(list) => merge_list(connection, &message, id, list).await,
+        Route::Merge(list) => merge_list(connection, &message, request, list).await,
         Route::Initialize => merge_initialize(connection, &message, id).await,
         Route::Discover => merge_discover(connection, &message, id).await,
         Route::Local => JsonRpcMessage::response(id, json!({})),
-        Route::Broadcast => broadcast(connection, &message, id).await,
-        Route::Subscribe => subscribe(connection, &message, id).await,
-        Route::ByName(path) => route_by_name(connection, message, id, path).await,
+        Route::Broadcast => send_to_all(connection, &message, (request, ResponseTimeout::Merged)).await,
+        Route::Subscribe => send_to_all(connection, &message, (request, ResponseTimeout::None)).await,
+        Route::ByName(path) => route_by_name(connection, message, request, path).await,
         Route::ByOptionalName(path) if message.param_at(path).is_some() => {
-            route_by_name(connection, message, id, path).await
+            route_by_name(connection, message, request, path).await
         }
         // Tool calls are evaluated before.
         Route::ByOptionalName(_) | Route::TryEach | Route::ToolCall => {
-            try_each(connection, &message, id).await
+            try_each(connection, &message, request).await
         }
     }
 }
@@ -183,13 +185,20 @@ fn merge_caching(merged: &mut Value, results: &[(&Upstream, Value)]) {
     }
 }
 
-/// The pages of one server's list; empty if the server does not support the method.
-async fn list_pages(upstream: &Upstream, mut message: JsonRpcMessage, id: &RequestId) -> Vec<JsonRpcMessage> {
+/// The pages of one server's list; empty if the server does not support the method, or policies don't permit it.
+async fn list_pages(
+    connection: &ClientConnection,
+    upstream: &Upstream,
+    mut message: JsonRpcMessage,
+    request: &ClientRequest,
+) -> Vec<JsonRpcMessage> {
     let mut pages = Vec::new();
     message.take_param("cursor");
     for _ in 0..MAX_PAGES {
-        let page = match upstream.request_with_timeout(message.clone(), id).await {
-            Ok(page) => page,
+        let sent = (request, ResponseTimeout::Merged);
+        let page = match method_requests::start_request(connection, upstream, &message, sent).await {
+            Ok(Some(page)) => page,
+            Ok(None) => break,
             Err(UpstreamError(why)) => {
                 upstream.log(&format!("omitted from a merged response: {why}"));
                 break;
@@ -210,18 +219,21 @@ async fn list_pages(upstream: &Upstream, mut message: JsonRpcMessage, id: &Reque
 async fn merge_list(
     connection: &ClientConnection,
     message: &JsonRpcMessage,
-    id: &RequestId,
+    request: &ClientRequest,
     list: ListKind,
 ) -> JsonRpcMessage {
-    let upstreams = &connection.upstreams;
-    let lists = upstreams.for_each(|upstream| Box::pin(list_pages(upstream, message.clone(), id))).await;
+    let (upstreams, id) = (&connection.upstreams, &request.id);
+    let lists = upstreams
+        .for_each(|upstream| Box::pin(list_pages(connection, upstream, message.clone(), request)))
+        .await;
     upstreams.cancel_pending_briefly(id).await;
     let (mut items, mut parts) = (Vec::new(), Vec::new());
     for (upstream, pages) in lists {
         for mut page in pages {
-            if list == ListKind::Tools {
-                page = tool_list::filter_tools(connection, upstream, page);
-            }
+            page = match list {
+                ListKind::Tools => tool_list::filter_tools(connection, upstream, page),
+                _ => method_requests::filter_items(connection, upstream, list, page),
+            };
             let Some(result) = page.result_mut() else { continue };
             if let Some(Value::Array(page_items)) = result.get_mut(list.member()) {
                 if list == ListKind::Prompts {
@@ -242,30 +254,25 @@ async fn merge_list(
 }
 
 /// Sends a request to all servers; returns the first result.
-async fn broadcast(
+async fn send_to_all(
     connection: &ClientConnection,
     message: &JsonRpcMessage,
-    id: &RequestId,
+    sent: (&ClientRequest, ResponseTimeout),
 ) -> JsonRpcMessage {
-    first_result(request_all(connection, message, id).await, id)
-}
-
-/// As [`broadcast`], without a timeout.
-async fn subscribe(
-    connection: &ClientConnection,
-    message: &JsonRpcMessage,
-    id: &RequestId,
-) -> JsonRpcMessage {
+    let (request, timeout) = sent;
     let upstreams = &connection.upstreams;
-    let responses =
-        upstreams.for_each(|upstream| Box::pin(upstream.request_for_client(message.clone(), id))).await;
-    first_result(responses, id)
+    let responses = upstreams
+        .for_each(|upstream| Box::pin(method_requests::start_request(connection, upstream, message, sent)))
+        .await;
+    if timeout == ResponseTimeout::Merged {
+        upstreams.cancel_pending_briefly(&request.id).await;
+    }
+    let responses = responses.into_iter().filter_map(|(_, response)| response.ok().flatten());
+    first_result(responses.collect(), &request.id)
 }
 
 /// The first result or, if there is none, the first error.
-fn first_result(responses: Responses<'_>, id: &RequestId) -> JsonRpcMessage {
-    let responses: Vec<JsonRpcMessage> =
-        responses.into_iter().filter_map(|(_, response)| response.ok()).collect();
+fn first_result(responses: Vec<JsonRpcMessage>, id: &RequestId) -> JsonRpcMessage {
     let result = responses.iter().position(|response| response.result_value().is_some());
     let response = responses.into_iter().nth(result.unwrap_or(0));
     response.unwrap_or_else(|| internal_error(id, "no server responds"))
@@ -275,9 +282,10 @@ fn first_result(responses: Responses<'_>, id: &RequestId) -> JsonRpcMessage {
 async fn route_by_name(
     connection: &ClientConnection,
     mut message: JsonRpcMessage,
-    id: &RequestId,
+    request: &ClientRequest,
     path: &[&str],
 ) -> JsonRpcMessage {
+    let id = &request.id;
     let route = message.param_at(path).and_then(Value::as_str).and_then(|name| {
         let (upstream, own_name) = connection.upstreams.route(name)?;
         Some((upstream, own_name.to_owned()))
@@ -287,19 +295,28 @@ async fn route_by_name(
         return JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, why, None);
     };
     message.set_param_at(path, own_name.into());
-    match upstream.request_for_client(message, id).await {
-        Ok(response) => response,
+    let sent = (request, ResponseTimeout::None);
+    match method_requests::start_request(connection, upstream, &message, sent).await {
+        Ok(Some(response)) => response,
+        Ok(None) => internal_error(id, "the request was cancelled"),
         Err(UpstreamError(why)) => internal_error(id, &why),
     }
 }
 
 /// Tries the servers in turn until one returns a result.
-async fn try_each(connection: &ClientConnection, message: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
+async fn try_each(
+    connection: &ClientConnection,
+    message: &JsonRpcMessage,
+    request: &ClientRequest,
+) -> JsonRpcMessage {
+    let id = &request.id;
     let mut error_response = None;
     for upstream in connection.upstreams.as_slice() {
-        match upstream.request_for_client(message.clone(), id).await {
-            Ok(response) if response.result_value().is_some() => return response,
-            Ok(response) => {
+        let sent = (request, ResponseTimeout::None);
+        match method_requests::start_request(connection, upstream, message, sent).await {
+            Ok(None) => return internal_error(id, "the request was cancelled"),
+            Ok(Some(response)) if response.result_value().is_some() => return response,
+            Ok(Some(response)) => {
                 let error_code = response.error_value().and_then(|error| error.get("code")?.as_i64());
                 // The error of a server that supports the method is more useful than that of one that does not.
                 if error_response.is_none() || error_code != Some(code::METHOD_NOT_FOUND) {

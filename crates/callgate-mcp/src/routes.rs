@@ -47,11 +47,11 @@ const ROUTES: &[(&str, Route)] = &[
     (method::TOOLS_LIST, Route::Merge(ListKind::Tools)),
     (method::TOOLS_CALL, Route::ToolCall),
     ("prompts/list", Route::Merge(ListKind::Prompts)),
-    ("prompts/get", Route::ByName(&["name"])),
+    (method::GET_PROMPT, Route::ByName(&["name"])),
     ("completion/complete", Route::ByOptionalName(&["ref", "name"])),
     ("resources/list", Route::Merge(ListKind::Resources)),
     ("resources/templates/list", Route::Merge(ListKind::ResourceTemplates)),
-    ("resources/read", Route::TryEach),
+    (method::READ_RESOURCE, Route::TryEach),
     ("resources/subscribe", Route::TryEach),
     ("resources/unsubscribe", Route::TryEach),
     (method::LISTEN, Route::Subscribe),
@@ -62,6 +62,25 @@ const ROUTES: &[(&str, Route)] = &[
     ("tasks/update", Route::TryEach),
     ("tasks/cancel", Route::TryEach),
 ];
+
+/// The requests of servers that clients know.
+pub(super) const SERVER_REQUESTS: [&str; 3] = ["sampling/createMessage", method::ELICIT, "roots/list"];
+
+/// The known request that a lenient peer could read in a method that is none.
+pub(super) fn misread_request(method: &str) -> Option<&'static str> {
+    let known = ROUTES.iter().map(|(known, _)| *known).chain(SERVER_REQUESTS);
+    known
+        .clone()
+        .all(|known| known != method)
+        .then(|| known.into_iter().find(|known| method::plain(known).eq(method::plain(method))))?
+}
+
+/// Whether a peer could read a method as a request, so that it must not be sent as a notification.
+pub(super) fn resembles_request(method: &str) -> bool {
+    ROUTES.iter().any(|(known, _)| *known == method)
+        || SERVER_REQUESTS.contains(&method)
+        || misread_request(method).is_some()
+}
 
 impl Route {
     /// The route of a method, which is `TryEach` if the gateway does not know it.

@@ -5,24 +5,18 @@ mod executor;
 use tokio::sync::watch;
 
 use self::executor::{CallRequest, UpstreamExecutor};
-use super::approval_channels::{self, ApprovalChannel, ClientReply};
+use super::approval_channels::{self, ClientReply};
+use super::approved_execution::{self, CallOrigin, Execution, ExecutionRequest};
 use super::call_problem::{CallProblem, find_call_problem};
 use super::call_result;
 use super::client_sender::ClientSender;
 use super::connection::ClientConnection;
-use super::continuations::ApprovedContinuation;
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
-use super::pending_messages::{self, ClientPrompt};
-use super::task_source::TaskSource;
 use super::tool_list;
-use callgate::call::{OutcomeKind, ToolCall};
+use callgate::call::ToolCall;
 use callgate::json::{Map, Value};
-use callgate::message::RequestPart;
 use callgate::safe_text::escape_controls;
-
-/// The maximum number of approval requests sent to the client while one call is open.
-const MAX_APPROVAL_REQUESTS: usize = 8;
 
 /// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
 pub(super) async fn call_tool(
@@ -74,8 +68,6 @@ pub(super) async fn call_tool(
 }
 
 /// Runs a call to its response, and asks for approvals on the way. `sender`: the queue for messages that belong to the call.
-///
-/// Executions are boxed: their futures are large, and would be copied with each future around them.
 async fn run(
     executor: &UpstreamExecutor<'_>,
     mut call: ToolCall,
@@ -83,68 +75,15 @@ async fn run(
     sender: &ClientSender,
 ) -> JsonRpcMessage {
     let (connection, message) = (executor.connection, executor.request.message);
-    let told = message.task().cloned().or_else(|| connection.gateway.task.as_ref().map(TaskSource::read));
-    let session = &connection.session.with_task(told.unwrap_or_default());
-    let mut was_prompted = false;
-    let mut outcome = match &reply.request {
-        Some(request) => {
-            call.id.clone_from(&request.tool_call_id);
-            Box::pin(session.resume_call(call.clone(), request, &reply.answers, executor)).await
-        }
-        None => Box::pin(session.execute(call.clone(), executor)).await,
+    let request = ExecutionRequest { message, reply, sender, origin: CallOrigin::Client };
+    let outcome = match approved_execution::execute(connection, executor, &mut call, &request).await {
+        Execution::Completed(outcome) => *outcome,
+        Execution::InputRequired(result) => return JsonRpcMessage::response(executor.request.id, result),
     };
-    for _ in 0..MAX_APPROVAL_REQUESTS {
-        let Some(pending) = outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
-        else {
-            break;
-        };
-        let request = RequestPart::from(&pending);
-        let channel = match session.allows_anonymous_answers(&request) && !reply.is_dismissed {
-            true => ApprovalChannel::select(message, &connection.client),
-            false => ApprovalChannel::Unavailable,
-        };
-        call.id.clone_from(&pending.tool_call_id);
-        let answer = match channel {
-            ApprovalChannel::InputRequired => match connection.continuations.take(&call, message, &request) {
-                Some(approved) => Some(approved.answer(&request)),
-                None => {
-                    let result = approval_channels::input_required_result(message, &request);
-                    return JsonRpcMessage::response(executor.request.id, result);
-                }
-            },
-            ApprovalChannel::Elicitation => {
-                was_prompted = true;
-                approval_channels::elicit(&connection.requests, sender, &request).await
-            }
-            ApprovalChannel::Unavailable => None,
-        };
-        let Some(answer) = answer else { break };
-        connection.gateway.name_span(&mut call);
-        outcome = Box::pin(session.resume_call(call.clone(), &request, &[answer], executor)).await;
-    }
-    if let Some(pending) = &outcome.approval {
-        let gateway = &connection.gateway;
-        if !outcome.replayed {
-            gateway.log_pending(pending);
-        }
-        let prompt = match was_prompted || reply.is_dismissed {
-            true => ClientPrompt::Unanswered,
-            false => ClientPrompt::NotAsked,
-        };
-        let askers = session.approval_requirements(&RequestPart::from(pending)).unwrap_or_default();
-        let is_answerable = gateway.approval_state.is_some();
-        let message =
-            pending_messages::agent_message(&askers, prompt, is_answerable, &outcome.reason.message);
-        outcome.error = Some(message);
-    }
     let approved = outcome.approved.clone();
     let response = executor.client_response(&call, outcome);
     connection.tasks.record(&call, &response);
-    if let Some(approved) = approved.filter(|approved| ApprovedContinuation::is_possible(approved, &response))
-        && let Some(request) = session.find_request(&approved.approval_id).await
-    {
-        connection.continuations.add(ApprovedContinuation::new(call, request, &response));
-    }
+    approved_execution::remember_approved(connection, call, approved, &response).await;
     response
 }
 

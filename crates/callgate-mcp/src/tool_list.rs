@@ -40,16 +40,21 @@ pub(super) fn filter_tools(
     gateway.log_quarantine(upstream.name(), &quarantined);
     let hides = tools.len() < before;
     upstream.prefix_names(tools);
-    // The filtered list differs between clients and after a reload, so it must not be shared or cached.
-    if hides && let Some(result) = result.as_object_mut() {
-        if result.contains_key("cacheScope") {
-            result.insert("cacheScope".to_owned(), "private".into());
-        }
-        if result.contains_key("ttlMs") {
-            result.insert("ttlMs".to_owned(), json!(0));
-        }
+    if hides {
+        forbid_sharing(result);
     }
     response
+}
+
+/// Marks a filtered list: it differs between clients and after a reload, so it must not be shared or cached.
+pub(super) fn forbid_sharing(result: &mut Value) {
+    let Some(result) = result.as_object_mut() else { return };
+    if result.contains_key("cacheScope") {
+        result.insert("cacheScope".to_owned(), "private".into());
+    }
+    if result.contains_key("ttlMs") {
+        result.insert("ttlMs".to_owned(), json!(0));
+    }
 }
 
 /// Registers a server's tools with the session, for their schemas and hints, and reports them to the host.

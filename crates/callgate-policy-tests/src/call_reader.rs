@@ -75,7 +75,7 @@ pub(super) fn read(
     let call = ToolCall {
         server: laid.text("server"),
         context: if context.is_empty() { Value::Null } else { Value::Object(context) },
-        ..ToolCall::new(id, laid.text("tool")?, input)
+        ..ToolCall::recorded(id, &laid.text("tool")?, input)
     };
     let task = laid.get("task").and_then(|node| reader.read_task(node));
     Some(CallStep { call, task, answers, expect })

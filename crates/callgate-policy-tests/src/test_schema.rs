@@ -145,7 +145,11 @@ static STUB: RecordShape = RecordShape {
     ],
 };
 
-const TOOL: FieldShape = FieldShape::required("tool", NAME, "The tool's own name.");
+const TOOL: FieldShape = FieldShape::required(
+    "tool",
+    NAME,
+    "The tool's own name. `method:` and a method for a request by an MCP method, as in `method:resources/read`.",
+);
 const CALL_KEYS: [FieldShape; 9] = [
     FieldShape::optional("input", Shape::Any, "The arguments. Default: `{}`."),
     FieldShape::optional(

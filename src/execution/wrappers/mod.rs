@@ -219,7 +219,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             return Err(aborted(message, OutcomeKind::Aborted).into());
         }
         self.store_attempted_facts(call).await?;
-        if !self.is_counted {
+        if !self.is_counted && call.method().is_none() {
             // Before it runs: a call that is given up half-way has run all the same.
             self.state.count_call(&call.tool);
             self.is_counted = true;

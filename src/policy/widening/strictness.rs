@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::durations;
 use crate::json::{Map, Value};
-use crate::matcher::NamePattern;
 use crate::middleware::PolicyKind;
 use crate::policy::Policy;
 use crate::rules_schema::Polarity;
@@ -65,8 +64,7 @@ fn only_files_differ(before: &Policy, after: &Policy) -> bool {
 
 /// Whether `wide` is certain to match every call that `narrow` matches.
 fn covers(wide: &Policy, narrow: &Policy) -> bool {
-    NamePattern::covers_all(&wide.matcher.tools, &narrow.matcher.tools)
-        && NamePattern::covers_all(&wide.matcher.servers, &narrow.matcher.servers)
+    wide.matcher.covers_names_of(&narrow.matcher)
         && conditions(wide).iter().all(|wanted| conditions(narrow).iter().any(|given| implies(given, wanted)))
 }
 

@@ -16,6 +16,24 @@ use crate::session::Session;
 /// answer: a call whose tool itself waits for this one must not block both for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whether a call may wait for those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// It is one of the calls of the agent.
+    Queued,
+    /// An earlier call waits for it.
+    Nested,
+}
+
+impl Order {
+    fn patience(self) -> Duration {
+        match self {
+            Self::Queued => PATIENCE,
+            Self::Nested => Duration::ZERO,
+        }
+    }
+}
+
 pub(super) struct Inner {
     pub(super) line: Mutex<CallQueue>,
     /// The requester's own name, under which its approvals are found again in every conversation.
@@ -93,6 +111,7 @@ pub(super) struct QueuedCall<'s> {
     pub(super) inner: &'s Inner,
     pub(super) position: u64,
     pub(super) session: Session,
+    order: Order,
 }
 
 impl QueuedCall<'_> {
@@ -124,7 +143,7 @@ impl Inner {
     }
 
     /// Waits for earlier calls. Returns whether they have ended.
-    pub(super) async fn wait_for_earlier(&self, position: u64, waits_for: WaitsFor) -> bool {
+    async fn wait_for_earlier(&self, position: u64, waits_for: WaitsFor, order: Order) -> bool {
         let mut left = self.left.subscribe();
         let wait = async {
             while !self.queue().is_waiting_over(position, waits_for) {
@@ -133,7 +152,7 @@ impl Inner {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.is_ok()
+        tokio::time::timeout(order.patience(), wait).await.is_ok()
     }
 
     /// Runs the hooks on a new call before it is known whether it waits, for that depends on what they make of
@@ -151,7 +170,7 @@ impl Inner {
     }
 
     /// Gives a call its position. From here on it ends when it is dropped.
-    pub(super) fn enter(&self, call: &ToolCall, task: Option<&Task>) -> QueuedCall<'_> {
+    pub(super) fn enter(&self, call: &ToolCall, task: Option<&Task>, order: Order) -> QueuedCall<'_> {
         let layer = self.layer_of(call);
         let mut line = self.queue();
         line.session.halt_if_aborted();
@@ -164,7 +183,7 @@ impl Inner {
         // Before anything else can begin: calls after this one have to know.
         let may_halt = session.session_use(call, &session.layers()).may_halt;
         line.under_way.insert(position, may_halt);
-        QueuedCall { inner: self, position, session }
+        QueuedCall { inner: self, position, session, order }
     }
 
     /// Begins a call, after the calls that it must wait for. `unknown`: hooks have not seen the call yet, so
@@ -189,7 +208,7 @@ impl Inner {
             (waits_for, may_halt)
         };
         if !matches!(waits_for, WaitsFor::None) {
-            let is_known = self.wait_for_earlier(turn.position, waits_for).await;
+            let is_known = self.wait_for_earlier(turn.position, waits_for, turn.order).await;
             turn.renew(self.queue().session_for(turn.position, layer));
             if !is_known {
                 turn.session.state.mark_untrusted();

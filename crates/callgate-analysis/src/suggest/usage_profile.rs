@@ -100,6 +100,10 @@ impl UsageProfile {
             *self.skipped.entry(not_run(call)).or_default() += 1;
             return;
         }
+        // Drafts are for tools.
+        if call.record.call.method().is_some() {
+            return;
+        }
         let evidence = Evidence { session, required: self.required, origin: &call.origin, is_first: false };
         let record = &call.record;
         let name = ToolName { server: record.call.server.clone(), tool: record.call.tool.clone() };

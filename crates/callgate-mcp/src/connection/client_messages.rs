@@ -2,21 +2,18 @@
 
 use std::sync::{Arc, Weak};
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::ClientConnection;
-use super::request_table::ClientResponseReceiver;
+use super::request_table::{ClientResponseReceiver, LATE_RESPONSE_WINDOW};
 use super::upstream::{ResponseProcessing, ServerResponseReceiver};
 use crate::client_sender::ClientSender;
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
-use crate::routes::{ListKind, Route};
+use crate::method_requests::{ClientRequest, ResponseTimeout};
+use crate::routes::{self, Route};
 use crate::upstream_event::UpstreamError;
-use crate::{method, multiplexing, tasks, tool_calls};
-
-/// How long responses to a cancelled request are still forwarded.
-pub(crate) const LATE_RESPONSE_WINDOW: Duration = Duration::from_secs(10);
+use crate::{approval_channels, method, method_requests, multiplexing, tasks, tool_calls};
 
 impl ClientConnection {
     /// Handles a message from the client. Its response, and all messages that belong to it, go to `sender`.
@@ -33,7 +30,12 @@ impl ClientConnection {
         }
     }
 
-    async fn handle_request(self: &Arc<Self>, message: JsonRpcMessage, id: RequestId, sender: &ClientSender) {
+    async fn handle_request(
+        self: &Arc<Self>,
+        mut message: JsonRpcMessage,
+        id: RequestId,
+        sender: &ClientSender,
+    ) {
         let Some(cancelled) = self.requests.add(&id, &message, sender) else {
             // Their responses could not be distinguished.
             let why = "a request with this id is still pending";
@@ -51,8 +53,13 @@ impl ClientConnection {
             self.client.set_initialize(&message);
         }
         let task = tasks::task_id(&message);
+        let reply = approval_channels::take_reply(&mut message);
+        let request = ClientRequest { id: id.clone(), sender: sender.clone(), reply, cancelled };
         match self.upstreams.as_slice() {
             [] => self.requests.respond_with_error(&id, sender, "unknown server").await,
+            [upstream] if method_requests::is_evaluated(self, upstream.name(), message.method()) => {
+                self.start_evaluated_request(message, request);
+            }
             [upstream] => {
                 let then = response_processing(route, task);
                 let receiver =
@@ -62,16 +69,36 @@ impl ClientConnection {
                 }
             }
             _ => {
-                let (connection, sender) = (Arc::clone(self), sender.clone());
+                let connection = Arc::clone(self);
                 tokio::spawn(async move {
-                    let mut response = multiplexing::handle_request(&connection, route, message, &id).await;
+                    let mut response =
+                        multiplexing::handle_request(&connection, route, message, &request).await;
                     if let Some(task) = task {
                         response = connection.redact_task(&task, response);
                     }
-                    connection.requests.respond(&id, &sender, response).await;
+                    connection.requests.respond(&request.id, &request.sender, response).await;
                 });
             }
         }
+    }
+
+    /// Starts a request to the only server that policies concern.
+    fn start_evaluated_request(self: &Arc<Self>, message: JsonRpcMessage, request: ClientRequest) {
+        let connection = Arc::clone(self);
+        tokio::spawn(async move {
+            let Some(upstream) = connection.upstreams.as_slice().first() else { return };
+            let (id, sender) = (&request.id, &request.sender);
+            let sent = (&request, ResponseTimeout::None);
+            match method_requests::start_request(&connection, upstream, &message, sent).await {
+                Ok(Some(response)) => {
+                    let then = response_processing(Route::from_method(message.method()), None);
+                    let response = connection.process_response(upstream, then, response);
+                    connection.requests.respond(id, sender, response).await;
+                }
+                Ok(None) => drop(connection.requests.remove(id)),
+                Err(UpstreamError(why)) => connection.requests.respond_with_error(id, sender, &why).await,
+            }
+        });
     }
 
     /// Starts a tool call. The first part of it runs at once, so that calls reach the server in the order in which they arrived.
@@ -106,6 +133,11 @@ impl ClientConnection {
         if method::resembles_tools_call(message.method()) {
             return self.gateway.log("a tool call without an id is not forwarded");
         }
+        let mut servers = self.upstreams.as_slice().iter();
+        if !servers.all(|server| method_requests::may_be_notification(self, server.name(), message.method()))
+        {
+            return self.gateway.log("a request without an id is not forwarded");
+        }
         self.upstreams.notify_all(&message).await;
     }
 
@@ -128,15 +160,19 @@ fn ambiguity_response(message: &JsonRpcMessage, id: &RequestId) -> Option<JsonRp
         let why = "unknown method; call tools by `tools/call`";
         return Some(JsonRpcMessage::error_response(Some(id), code::METHOD_NOT_FOUND, why, None));
     }
-    let why = tasks::find_ambiguity(message)?;
-    Some(JsonRpcMessage::error_response(Some(id), code::INVALID_REQUEST, &why, None))
+    if let Some(why) = tasks::find_ambiguity(message) {
+        return Some(JsonRpcMessage::error_response(Some(id), code::INVALID_REQUEST, &why, None));
+    }
+    let meant = routes::misread_request(message.method())?;
+    let why = format!("unknown method; did you mean `{meant}`?");
+    Some(JsonRpcMessage::error_response(Some(id), code::METHOD_NOT_FOUND, &why, None))
 }
 
 /// How a single server's response is processed.
 fn response_processing(route: Route, task: Option<String>) -> ResponseProcessing {
     match (task, route) {
         (Some(task), _) => ResponseProcessing::RedactTask(task),
-        (None, Route::Merge(ListKind::Tools)) => ResponseProcessing::FilterTools,
+        (None, Route::Merge(list)) => ResponseProcessing::FilterList(list),
         (None, Route::Initialize | Route::Discover) => ResponseProcessing::Handshake,
         (None, _) => ResponseProcessing::Forward,
     }

@@ -23,8 +23,7 @@ use super::upstream_event::UpstreamError;
 use callgate::json::Value;
 use callgate::session::ConcurrentSession;
 
-pub(super) use self::client_messages::LATE_RESPONSE_WINDOW;
-pub(super) use self::request_table::RequestTable;
+pub(super) use self::request_table::{LATE_RESPONSE_WINDOW, RequestTable};
 pub(super) use self::upstream::Upstream;
 
 /// One client's connection.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
@@ -15,6 +16,9 @@ use crate::http_headers::META_SUBSCRIPTION;
 use crate::jsonrpc::{JsonRpcMessage, RequestId, code};
 use crate::method;
 use callgate::json::Value;
+
+/// How long responses to a cancelled request are still forwarded.
+pub(crate) const LATE_RESPONSE_WINDOW: Duration = Duration::from_secs(10);
 
 /// The pending requests between one client and its servers. Servers are named by their indexes.
 pub(crate) struct RequestTable {
@@ -211,6 +215,23 @@ impl RequestTable {
         sender.send(JsonRpcMessage::request(&id, method, params)).await;
         let response = response.await.ok();
         self.take_response_receiver(&id);
+        response
+    }
+
+    /// Sends a request of a server to the client, on behalf of the gateway, under the server's id unless it is in use there. Returns `None`
+    /// if no response arrives.
+    pub(crate) async fn forward_to_client(
+        &self,
+        message: JsonRpcMessage,
+        id: &RequestId,
+        sender: &ClientSender,
+    ) -> Option<JsonRpcMessage> {
+        let (response_sender, response) = oneshot::channel();
+        let receiver = ClientResponseReceiver::Gateway(response_sender);
+        let sent_as = self.insert(&self.server_requests, id, receiver);
+        sender.send(message.with_id(&sent_as)).await;
+        let response = response.await.ok();
+        self.take_response_receiver(&sent_as);
         response
     }
 

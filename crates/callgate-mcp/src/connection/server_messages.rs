@@ -1,18 +1,24 @@
 //! Handles messages from servers: responses, requests to the client, and notifications.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
 use super::ClientConnection;
 use super::upstream::{EventStream, ResponseProcessing, ServerResponseReceiver, Upstream};
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
+use crate::routes::{self, ListKind};
 use crate::upstream_event::{UpstreamError, UpstreamEvent};
-use crate::{approval_channels, method, tasks, tool_list};
+use crate::{approval_channels, method, method_requests, tasks, tool_list};
 use callgate::safe_text::escape_controls;
 
 impl ClientConnection {
-    async fn handle_server_event(&self, upstream: &Upstream, generation: u64, event: UpstreamEvent) {
+    async fn handle_server_event(
+        self: &Arc<Self>,
+        upstream: &Upstream,
+        generation: u64,
+        event: UpstreamEvent,
+    ) {
         match event {
             UpstreamEvent::Malformed { why, answers } => {
                 upstream.log(&format!("it sent a malformed message: {why}"));
@@ -55,6 +61,9 @@ impl ClientConnection {
     }
 
     async fn handle_server_response(&self, upstream: &Upstream, message: JsonRpcMessage, id: &RequestId) {
+        let Some(message) = method_requests::check_input_requests(self, upstream, message).await else {
+            return;
+        };
         match upstream.take_response_receiver(id) {
             None => {
                 let name = upstream.name();
@@ -66,19 +75,34 @@ impl ClientConnection {
                 tokio::task::yield_now().await;
             }
             Some(ServerResponseReceiver::Client { id, sender, then }) => {
-                let message = match then {
-                    ResponseProcessing::Forward => message,
-                    ResponseProcessing::Handshake => tool_list::declare_list_changed(&self.gateway, message),
-                    ResponseProcessing::FilterTools => tool_list::filter_tools(self, upstream, message),
-                    ResponseProcessing::RedactTask(task) => self.redact_task(&task, message),
-                };
+                let message = self.process_response(upstream, then, message);
                 self.requests.respond(&id, &sender, message).await;
             }
         }
     }
 
-    async fn handle_server_request(
+    /// Processes a response before it is forwarded to the client.
+    pub(super) fn process_response(
         &self,
+        upstream: &Upstream,
+        then: ResponseProcessing,
+        message: JsonRpcMessage,
+    ) -> JsonRpcMessage {
+        match then {
+            ResponseProcessing::Forward => message,
+            ResponseProcessing::Handshake => tool_list::declare_list_changed(&self.gateway, message),
+            ResponseProcessing::FilterList(ListKind::Tools) => {
+                tool_list::filter_tools(self, upstream, message)
+            }
+            ResponseProcessing::FilterList(list) => {
+                method_requests::filter_items(self, upstream, list, message)
+            }
+            ResponseProcessing::RedactTask(task) => self.redact_task(&task, message),
+        }
+    }
+
+    async fn handle_server_request(
+        self: &Arc<Self>,
         upstream: &Upstream,
         message: JsonRpcMessage,
         id: RequestId,
@@ -95,7 +119,24 @@ impl ClientConnection {
                 .await;
             return;
         }
+        if routes::misread_request(message.method()).is_some() {
+            let why = "unknown method";
+            let error = JsonRpcMessage::error_response(Some(&id), code::METHOD_NOT_FOUND, why, None);
+            let _ = upstream.send(error).await;
+            return;
+        }
         let sender = self.requests.select_sender(&message, about, &self.notifier.general_sender);
+        if method_requests::is_evaluated(self, upstream.name(), message.method()) {
+            let (connection, index) = (Arc::clone(self), upstream.index());
+            tokio::spawn(async move {
+                let Some(upstream) = connection.upstreams.as_slice().get(index) else { return };
+                let request = (&message, &id);
+                let response =
+                    method_requests::handle_server_request(&connection, upstream, request, &sender).await;
+                upstream.send_if_connected(response).await;
+            });
+            return;
+        }
         let sent_as = self.requests.add_server_request(upstream.index(), &id);
         sender.send(message.with_id(&sent_as)).await;
     }
@@ -106,10 +147,16 @@ impl ClientConnection {
         message: JsonRpcMessage,
         about: Option<&RequestId>,
     ) {
+        if !method_requests::may_be_notification(self, upstream.name(), message.method()) {
+            return upstream.log("a request without an id is not forwarded");
+        }
         if message.method() == method::TOOLS_CHANGED {
             upstream.tools().invalidate();
         }
         let sender = self.requests.select_sender(&message, about, &self.notifier.general_sender);
+        let Some(message) = method_requests::check_input_requests(self, upstream, message).await else {
+            return;
+        };
         let message = match tasks::task_id(&message) {
             Some(task) => self.redact_task(&task, message),
             None => message,

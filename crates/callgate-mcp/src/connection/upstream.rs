@@ -17,6 +17,7 @@ use crate::client_sender::ClientSender;
 use crate::gateway::Gateway;
 use crate::jsonrpc::{JsonRpcMessage, RequestId};
 use crate::method;
+use crate::routes::ListKind;
 use crate::tool_cache::ToolCache;
 use crate::upstream_event::{UpstreamError, UpstreamEvent};
 use crate::upstream_server::ServerSpec;
@@ -75,8 +76,8 @@ pub(super) enum ResponseProcessing {
     Forward,
     /// It declares the server's capabilities.
     Handshake,
-    /// It lists tools.
-    FilterTools,
+    /// It is a list of this kind.
+    FilterList(ListKind),
     /// It belongs to this task.
     RedactTask(String),
 }

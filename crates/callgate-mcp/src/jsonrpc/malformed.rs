@@ -17,6 +17,8 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// The request failed.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// Policies do not permit the request. Codes of applications are outside of the range that JSON-RPC reserves.
+    pub const NOT_PERMITTED: i64 = -31403;
     /// The headers of an HTTP request don't match its body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client lacks a capability that the request needs.

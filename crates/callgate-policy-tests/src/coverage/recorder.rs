@@ -218,7 +218,7 @@ impl<'c> BranchCounter<'c> {
 
     fn count_decision(&mut self, decision: &Decision<'_>) -> Option<()> {
         let reason = decision.reason();
-        if let Some(point) = self.points.unmatched {
+        if let Some(point) = self.points.unmatched.filter(|_| decision.call().method().is_none()) {
             let stops = matches!(decision.effect(), Effect::Deny | Effect::Suspend);
             match reason.code.as_str() {
                 reason_code::UNMATCHED if stops => self.count(point, BranchKind::Applied),
