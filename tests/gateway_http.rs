@@ -16,3 +16,4 @@ mod sessions;
 mod shutdown;
 mod tasks;
 mod tokens;
+mod upstream_auth;

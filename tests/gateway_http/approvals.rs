@@ -45,7 +45,8 @@ impl Shared {
         let rules = engine::load_text(rules).unwrap();
         let engine =
             Engine::builder(rules).store(Arc::clone(&self.store)).keys(Keys::parse(KEY).unwrap()).build();
-        let reach = Transport::Http(HttpSpec { url: self.upstream.url.clone(), headers: Vec::new() });
+        let reach =
+            Transport::Http(HttpSpec { url: self.upstream.url.clone(), headers: Vec::new(), auth: None });
         let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
         let log = Arc::clone(&self.log);
         Gateway::new(engine, [server])

@@ -199,7 +199,7 @@ pub struct RunningGateway {
 
 /// A gateway in front of a server, with these rules.
 pub fn gateway(url: &str, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
-    let spec = HttpSpec { url: url.to_owned(), headers: Vec::new() };
+    let spec = HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None };
     gateway_to(Transport::Http(spec), rules, log)
 }
 

@@ -505,7 +505,7 @@ async fn each_of_several_servers_is_evaluated() {
     let server = |name: &str, url: &str| ServerSpec {
         name: name.to_owned(),
         prefix: Some(format!("{name}__")),
-        reach: Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new() }),
+        reach: Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None }),
         rules: None,
     };
     let rules = r#"

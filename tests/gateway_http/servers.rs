@@ -45,7 +45,7 @@ async fn server_gets_its_configured_headers_instead_of_the_clients() {
     let upstream = Upstream::with_defaults().await;
     let log = Arc::default();
     let headers = vec![("Authorization".to_owned(), "Bearer of-the-gateway".to_owned())];
-    let spec = HttpSpec { url: upstream.url.clone(), headers };
+    let spec = HttpSpec { url: upstream.url.clone(), headers, auth: None };
     assert!(!format!("{spec:?}").contains("of-the-gateway"));
     let served = RunningGateway::from_gateway(
         gateway_to(Transport::Http(spec), NO_RULES, &log),
@@ -234,7 +234,7 @@ fn invalid_upstream_urls_and_headers_are_rejected() {
         ("https://example.com", ("a", "secret\n"), "the value of the header `a` is not a valid header value"),
     ] {
         let headers = vec![(header.0.to_owned(), header.1.to_owned())];
-        let said = HttpSpec { url: url.to_owned(), headers }.validate().unwrap_err();
+        let said = HttpSpec { url: url.to_owned(), headers, auth: None }.validate().unwrap_err();
         assert!(said.contains(why) && !said.contains("secret"), "{said}");
     }
 }

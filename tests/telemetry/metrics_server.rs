@@ -34,7 +34,7 @@ impl MonitoredGateway {
         let metrics = Metrics::new();
         let rules = load_text("policies: [ { id: no-send, match: send, deny: {} } ]").unwrap();
         let engine = Engine::builder(rules).observer(metrics.clone()).build();
-        let reach = Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new() });
+        let reach = Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None });
         let spec = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
         let listed = metrics.clone();
         let gateway = Gateway::new(engine, [spec]).with_tools_listener(move |server, tools| {

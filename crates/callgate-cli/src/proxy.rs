@@ -86,6 +86,14 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let ServerSetup::Config(config) = arguments.servers.read_config()? else {
         return Ok(ExitStatus::Failure);
     };
+    if let Some(server) = config.servers.iter().find(|server| server.needs_caller_token())
+        && !arguments.listening.authenticates()
+    {
+        return Err(CommandError::Message(format!(
+            "the server `{}` needs the tokens of callers: serve them by `--listen ADDRESS --auth FILE`",
+            server.name
+        )));
+    }
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = merge_context(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();

@@ -68,6 +68,11 @@ impl HttpArgs {
         self.listen.is_some()
     }
 
+    /// Whether clients over HTTP are authenticated.
+    pub(super) fn authenticates(&self) -> bool {
+        self.listen.is_some() && self.auth.is_some()
+    }
+
     /// Prepares the HTTP server of a gateway, if `--listen` is set.
     pub(super) fn prepare_server(
         &self,

@@ -51,7 +51,7 @@ impl ServerArgs {
 
     fn transport(&self) -> Result<Transport, CommandError> {
         if let Some(url) = &self.upstream {
-            let spec = HttpSpec { url: url.clone(), headers: Vec::new() };
+            let spec = HttpSpec { url: url.clone(), headers: Vec::new(), auth: None };
             spec.validate().map_err(CommandError::Message)?;
             return Ok(Transport::Http(spec));
         }

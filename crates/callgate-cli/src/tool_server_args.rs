@@ -51,6 +51,12 @@ fn check(config: &Config, path: &Path) -> Result<(), CommandError> {
             "`{key}` in `{path}` has no effect here; use the option `--{key}` of `callgate serve`"
         )));
     }
+    if let Some(server) = config.servers.iter().find(|server| server.needs_caller_token()) {
+        return Err(CommandError::Message(format!(
+            "the server `{}` in `{path}` needs the tokens of callers (`auth`), which only `callgate proxy` has; use `headers`",
+            server.name
+        )));
+    }
     match config.servers.iter().find(|server| !server.policies.is_empty()) {
         Some(server) => Err(CommandError::new(format!(
             "`policies` of the server `{}` in `{path}` have no effect here; move them to `--policies` and add `server: {}` to their \

@@ -29,6 +29,21 @@ pub fn is_this_machine(url: &Url) -> bool {
     })
 }
 
+/// Parses a URL whose answers are trusted, or to which secrets are sent.
+///
+/// # Errors
+/// It does not begin with `https://` and is not of this machine, or contains a password.
+pub fn parse_secret_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("this is not a URL: {error}"))?;
+    if !(url.scheme() == "https" || url.scheme() == "http" && is_this_machine(&url)) {
+        return Err("the URL must begin with `https://`, except on this machine".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("the URL must not contain a password".to_owned());
+    }
+    Ok(url)
+}
+
 /// An error with its causes, without the URL, which may contain a secret.
 pub fn error_chain(error: reqwest::Error) -> String {
     let error = error.without_url();

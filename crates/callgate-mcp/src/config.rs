@@ -1,11 +1,13 @@
 //! The gateway's configuration file: YAML → [`Config`], the servers with their policies, context, reviewed tools and state.
 
+mod auth_settings;
 mod log_settings;
 mod prefixes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use self::auth_settings::AUTH;
 use self::log_settings::LOGS;
 use self::prefixes::default_prefix;
 use super::http_upstream::HttpSpec;
@@ -58,6 +60,11 @@ static SERVER: RecordShape = RecordShape {
             "headers",
             Shape::Any,
             "Headers of every request to it: a mapping of names to strings. `${NAME}` inserts a variable of the gateway's environment.",
+        ),
+        FieldShape::optional(
+            "auth",
+            AUTH,
+            "How requests to its `url` are authorized by the caller's own token. It needs `--listen` and `--auth`.",
         ),
         FieldShape::optional(
             "prefix",
@@ -150,6 +157,13 @@ pub struct ConfiguredServer {
     pub reach: Transport,
     /// Policy files for its calls only.
     pub policies: Vec<PathBuf>,
+}
+
+impl ConfiguredServer {
+    /// Whether requests to it need the token of an authenticated caller.
+    pub fn needs_caller_token(&self) -> bool {
+        matches!(&self.reach, Transport::Http(http) if http.auth.is_some())
+    }
 }
 
 /// The errors of an invalid configuration file.
@@ -277,6 +291,10 @@ impl ConfigReader<'_> {
             let help = "pass values to a program by `env`; `headers` needs `url`";
             self.report(&CONFLICTING_KEYS, headers.span, "`headers` can't be used with `command`", help);
         }
+        if let Some(auth) = node.get("auth") {
+            let help = "the token of a caller can be sent to an HTTP server (`url`) only";
+            self.report(&CONFLICTING_KEYS, auth.span, "`auth` can't be used with `command`", help);
+        }
         let env = node.get("env").map(|node| self.strings(node)).unwrap_or_default();
         let cwd = node.get("cwd").and_then(YamlNode::as_str).map(|path| self.directory.join(path));
         Some(Transport::Child(StdioSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
@@ -292,7 +310,23 @@ impl ConfigReader<'_> {
             }
         }
         let headers = node.get("headers").map(|node| self.strings(node)).unwrap_or_default();
-        let spec = HttpSpec { url: url.as_str()?.to_owned(), headers };
+        let auth = match node.get("auth") {
+            Some(auth) => self.auth(auth, url.as_str()?),
+            None => None,
+        };
+        let is_authorization = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+        if let (Some(_), Some(node)) =
+            (&auth, node.get("headers").filter(|_| headers.iter().any(is_authorization)))
+        {
+            let help = "keep one of them";
+            self.report(
+                &CONFLICTING_KEYS,
+                node.span,
+                "`Authorization` is set by `headers` and by `auth`",
+                help,
+            );
+        }
+        let spec = HttpSpec { url: url.as_str()?.to_owned(), headers, auth };
         if let Err(why) = spec.validate() {
             let help = "write for example `url: https://example.com/mcp`";
             self.report(&UNKNOWN_VALUE, url.span, truncate(&escape_controls(&why)), help);

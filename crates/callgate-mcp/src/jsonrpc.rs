@@ -8,6 +8,7 @@ mod malformed;
 mod message_trace;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use id::RequestId;
 pub use malformed::{MessageError, code};
@@ -17,6 +18,7 @@ use super::method;
 use callgate::call::Task;
 use callgate::json::{self, LoneSurrogates, Map, Value, json};
 use callgate::safe_text::escape_controls;
+use callgate_http::CallerToken;
 
 /// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct JsonRpcMessage {
     task: Option<Task>,
     /// The trace of the HTTP request that it arrived in; not part of the message.
     trace: Option<Box<MessageTrace>>,
+    /// The token of its caller; not part of the message.
+    caller: Option<Arc<CallerToken>>,
 }
 
 impl JsonRpcMessage {
@@ -136,7 +140,7 @@ impl JsonRpcMessage {
             },
             (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
         };
-        Ok(Self { members, kind, is_stream_event: false, task: None, trace: None })
+        Ok(Self { members, kind, is_stream_event: false, task: None, trace: None, caller: None })
     }
 
     /// Creates a request.
@@ -179,6 +183,16 @@ impl JsonRpcMessage {
         )
     }
 
+    /// Sets the token by which the caller of its request was authenticated.
+    pub(crate) fn with_caller(self, caller: Option<&Arc<CallerToken>>) -> Self {
+        Self { caller: caller.cloned(), ..self }
+    }
+
+    /// The token of its caller.
+    pub(crate) fn caller(&self) -> Option<&Arc<CallerToken>> {
+        self.caller.as_ref()
+    }
+
     /// Sets what the user asked for, from an authentic channel beside the message.
     pub(crate) fn with_task(self, task: Task) -> Self {
         Self { task: Some(task), ..self }
@@ -194,7 +208,7 @@ impl JsonRpcMessage {
             Value::Object(members) => members,
             _ => Map::new(),
         };
-        Self { members, kind, is_stream_event: false, task: None, trace: None }
+        Self { members, kind, is_stream_event: false, task: None, trace: None, caller: None }
     }
 
     /// Marks the message as an event of a stream.

@@ -81,7 +81,7 @@ pub(super) async fn load_tools(
     tools.clear();
     let (mut cursor, mut is_listed) = (None, false);
     for _ in 0..MAX_PAGES {
-        let request = upstream.request(method::TOOLS_LIST, list_params(call, cursor));
+        let request = upstream.request_for(call, method::TOOLS_LIST, list_params(call, cursor));
         let page = match tokio::time::timeout(LIST_TIMEOUT, request).await {
             Ok(Ok(page)) => page,
             Ok(Err(_)) => return false,

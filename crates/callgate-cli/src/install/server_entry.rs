@@ -237,7 +237,7 @@ impl ServerEntry {
             );
         }
         // A URL with variables can't be checked: the client expands them.
-        let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new() }.validate();
+        let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None }.validate();
         if !url.contains('$')
             && let Err(why) = is_usable()
         {

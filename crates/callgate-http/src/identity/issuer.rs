@@ -10,7 +10,7 @@ use super::access::AccessRules;
 use super::claims::ClaimMapping;
 use super::remote_keys::RemoteKeys;
 use super::verification_key::VerificationKey;
-use super::{Caller, TokenError, jwt, signature_verification};
+use super::{Caller, CallerToken, TokenError, jwt, signature_verification};
 use callgate::json::{Map, Value};
 
 /// A trusted issuer.
@@ -112,6 +112,7 @@ impl Issuer {
         let access = self.access.access(context.get("roles"));
         let mut caller = Caller::new(&self.name, context).with_access(access);
         caller.expires = Some(expires);
+        caller.token = Some(Arc::new(CallerToken::new(token, claims, expires)));
         Ok(caller)
     }
 

@@ -2,6 +2,7 @@
 //! clients are never used.
 
 mod access;
+mod caller_token;
 mod certificates;
 mod claims;
 mod remote_keys;
@@ -30,6 +31,7 @@ use self::resource::Resource;
 use crate::tls::ClientCertificate;
 
 pub use access::{Access, AccessSet};
+pub use caller_token::CallerToken;
 pub use config::IdentityError;
 pub use config_schema::identity_record;
 pub use reload::{IdentityFile, ReloadableAuthenticator, WatchedFile};
@@ -100,6 +102,8 @@ pub struct Caller {
     expires: Option<Duration>,
     /// What it was authenticated by, which is verified again after a reload.
     credential: Option<Arc<Credential>>,
+    /// Its token, if an issuer signed it.
+    token: Option<Arc<CallerToken>>,
 }
 
 // Leaves out the credential, which must not be logged.
@@ -123,6 +127,7 @@ impl Caller {
             access: AccessSet::CALLER,
             expires: None,
             credential: None,
+            token: None,
         }
     }
 
@@ -134,6 +139,11 @@ impl Caller {
     fn with_access(mut self, access: AccessSet) -> Self {
         self.access = access;
         self
+    }
+
+    /// Its token, if an issuer signed it.
+    pub fn token(&self) -> Option<&Arc<CallerToken>> {
+        self.token.as_ref()
     }
 
     /// The unique name of the caller: issuer, tenant and principal, the latter in the form in which principals are compared. It identifies

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::verification_key::VerificationKey;
-use crate::https_client::{error_chain, https_client, is_this_machine};
+use crate::https_client::{error_chain, https_client, parse_secret_url};
 
 /// How often the keys are refreshed.
 const REFRESH: Duration = Duration::from_secs(5 * 60);
@@ -46,15 +46,8 @@ impl RemoteKeys {
     /// # Errors
     /// The URL is not allowed: a text for the operator.
     pub(super) fn new(url: &str) -> Result<Self, String> {
-        let url = Url::parse(url).map_err(|error| format!("this is not a URL: {error}"))?;
         // Whoever can replace the keys on their way can be anybody.
-        let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(&url));
-        if !is_safe {
-            return Err("the URL must begin with `https://`".to_owned());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("the URL must not contain a password".to_owned());
-        }
+        let url = parse_secret_url(url)?;
         let client = https_client(&url).timeout(TIMEOUT).build().map_err(error_chain)?;
         Ok(Self { url, client, keys: ArcSwap::default(), attempt: Mutex::default() })
     }

@@ -223,6 +223,18 @@ impl Upstream {
         self.request_for_client(JsonRpcMessage::request(&id, method, params), &id).await
     }
 
+    /// As [`request`](Self::request), for the caller of a message.
+    pub(crate) async fn request_for(
+        &self,
+        cause: &JsonRpcMessage,
+        method: &str,
+        params: Value,
+    ) -> Result<JsonRpcMessage, UpstreamError> {
+        let id = self.shared.requests.new_id();
+        let request = JsonRpcMessage::request(&id, method, params).with_caller(cause.caller());
+        self.request_for_client(request, &id).await
+    }
+
     /// Records that it has sent a message, so that it gets the full timeout again.
     pub(super) fn record_activity(&self) {
         self.has_timed_out.store(false, Ordering::Relaxed);

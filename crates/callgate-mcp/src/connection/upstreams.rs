@@ -165,6 +165,7 @@ mod tests {
             reach: Transport::Http(HttpSpec {
                 url: "http://127.0.0.1:9/mcp".to_owned(),
                 headers: Vec::new(),
+                auth: None,
             }),
             rules: None,
         };

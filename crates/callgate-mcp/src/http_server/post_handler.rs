@@ -53,7 +53,7 @@ impl ServerState {
             Err(_) => return rejection(408, "the body took too long to arrive"),
         };
         let message = match http_headers::read_message(&body) {
-            Ok(message) => message,
+            Ok(message) => message.with_caller(caller.token()),
             Err(why) => return message_response(400, &why.to_response()),
         };
         let in_header = match single_value(&headers, http_headers::VERSION) {

@@ -6,6 +6,7 @@ use callgate_http::{error_chain, https_client};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 
+use crate::upstream_auth::UpstreamAuth;
 use crate::upstream_event::UpstreamError;
 
 /// Timeout for connecting. Requests have no timeout, as tools may run for any time.
@@ -20,13 +21,19 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers of every request to it, such as `Authorization`. Headers from the gateway's clients are not forwarded.
     pub headers: Vec<(String, String)>,
+    /// How requests to it are authorized by the caller's token, if they are.
+    pub auth: Option<UpstreamAuth>,
 }
 
 /// Leaves out the values of headers, which are secrets.
 impl std::fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("HttpSpec").field("url", &self.url).field("headers", &names).finish()
+        f.debug_struct("HttpSpec")
+            .field("url", &self.url)
+            .field("headers", &names)
+            .field("auth", &self.auth)
+            .finish()
     }
 }
 
@@ -97,7 +104,7 @@ impl HttpClient {
         &self,
         verb: HttpMethod,
         headers: &[(&str, String)],
-        body: Option<String>,
+        (token, body): (Option<String>, Option<String>),
     ) -> Result<HttpResponse, UpstreamError> {
         let mut request = match verb {
             HttpMethod::Post => self.client.post(self.url.clone()),
@@ -107,6 +114,10 @@ impl HttpClient {
         request = request.headers(self.headers.clone());
         for (name, value) in headers {
             request = request.header(*name, value);
+        }
+        if let Some(token) = token {
+            // Sensitive: no log shows it.
+            request = request.bearer_auth(token);
         }
         if let Some(body) = body {
             request = request.body(body);

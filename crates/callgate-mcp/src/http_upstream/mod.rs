@@ -19,6 +19,7 @@ use self::server_session::ServerSession;
 use crate::http_headers::{EVENT_STREAM, JSON};
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::method;
+use crate::upstream_auth::Authorizer;
 use crate::upstream_event::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 use callgate::json::json;
 
@@ -37,6 +38,7 @@ pub(super) struct HttpUpstream {
 /// The shared state of a connection's tasks.
 struct SharedConnection {
     http: HttpClient,
+    authorizer: Authorizer,
     session: ServerSession,
     events: UpstreamEventSender,
     /// The maximum size of a message, in bytes.
@@ -67,6 +69,7 @@ impl HttpUpstream {
         let (closing, closed) = watch::channel(false);
         let shared = SharedConnection {
             http: HttpClient::new(spec)?,
+            authorizer: Authorizer::new(spec.auth.as_ref())?,
             session: ServerSession::default(),
             events,
             limit,
@@ -114,11 +117,8 @@ impl HttpUpstream {
             let shared = self.shared;
             if shared.session.session().is_some() {
                 let headers = shared.session.session_headers();
-                let _ = tokio::time::timeout(
-                    NOTIFICATION_TIMEOUT,
-                    shared.http.send(HttpMethod::Delete, &headers, None),
-                )
-                .await;
+                let end = shared.send_in_session(HttpMethod::Delete, &headers);
+                let _ = tokio::time::timeout(NOTIFICATION_TIMEOUT, end).await;
             }
             let _ = ended_sender.send(true);
         });
@@ -181,7 +181,27 @@ impl SharedConnection {
             vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
         headers.extend(own);
         headers.extend(repeated.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        self.http.send(HttpMethod::Post, &headers, Some(message.to_string())).await
+        // A cancellation by the gateway has no caller of its own: it is sent for the one that began the session.
+        let initialize = self.session.initialize();
+        let caller = message.caller().or_else(|| initialize.as_ref()?.caller());
+        let token = self.authorizer.token(caller).await?;
+        let body = Some(message.to_string());
+        let response = self.http.send(HttpMethod::Post, &headers, (token.clone(), body)).await?;
+        if let (401, Some(rejected)) = (response.status(), token) {
+            self.authorizer.forget(&rejected).await;
+        }
+        Ok(response)
+    }
+
+    /// Sends a request without a message, for the caller that began the session.
+    async fn send_in_session(
+        &self,
+        verb: HttpMethod,
+        headers: &[(&str, String)],
+    ) -> Result<http_client::HttpResponse, UpstreamError> {
+        let initialize = self.session.initialize();
+        let token = self.authorizer.token(initialize.as_ref().and_then(JsonRpcMessage::caller)).await?;
+        self.http.send(verb, headers, (token, None)).await
     }
 
     /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.

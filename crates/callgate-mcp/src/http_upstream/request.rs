@@ -103,7 +103,8 @@ impl SharedConnection {
             id,
             method::TOOLS_LIST,
             json!({ "_meta": request.param("_meta").cloned().unwrap_or_default() }),
-        );
+        )
+        .with_caller(request.caller());
         let mut cursor = StreamCursor::default();
         if let Ok(response) = self.post(&list).await {
             let mut messages = ResponseReader::new(response, self.limit, &mut cursor);
@@ -210,7 +211,7 @@ impl SharedConnection {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
         headers.extend(self.session.session_headers());
         headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
-        self.http.send(HttpMethod::Get, &headers, None).await
+        self.send_in_session(HttpMethod::Get, &headers).await
     }
 
     /// Repeats the client's handshake after the server has lost the session `old`.
@@ -242,7 +243,8 @@ impl SharedConnection {
             }
         }
         drop(messages);
-        if self.post_notification(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
+        let initialized = JsonRpcMessage::notification(method::INITIALIZED, json!({}));
+        if self.post_notification(&initialized.with_caller(initialize.caller())).await {
             let shared = Arc::clone(self);
             tokio::spawn(async move { shared.read_notifications().await });
         }
