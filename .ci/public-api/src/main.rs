@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "callgate",
     "callgate-analysis",
     "callgate-http",
@@ -18,6 +18,7 @@ const CRATES: [&str; 10] = [
     "callgate-log",
     "callgate-mcp",
     "callgate-policy-tests",
+    "callgate-postgres",
     "callgate-server",
     "callgate-sqlite",
     "callgate-telemetry",
