@@ -244,7 +244,7 @@ fn rejects_invalid_expressions_with_position_and_help() {
         ("input.a.all(|input| input)", 12, "choose another name", ""),
         ("input.list.push(1)", 11, "is available only in scripts and functions", ""),
         ("is_null(next(input))", 8, "is available only in `around` scripts", ""),
-        ("tool == 'a'", 8, "is not a string", "double quotes"),
+        ("tool == 'a'", 8, "single quotes make no string", "double quotes"),
         ("tool == `a${id}`", 8, "is not supported", ""),
         ("$.input.a == 1", 0, "has no `$`", "write `input.amount`"),
         ("principal == \"ana\"", 0, "unknown name `principal`", "write `context.principal`"),
