@@ -9,11 +9,12 @@
 )]
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callgate::json::{Value, json};
+use callgate::seal::SigningKey;
 use callgate::{Engine, Keys, ToolCall, ToolError, ToolExecutor, ToolResponse, load_text};
-use callgate_log::{Content, EventFormat, FileLog, FileLogOptions, Rotation};
+use callgate_log::{AuditLogOptions, Content, DecisionLog, EventFormat, LogOptions, Rotation};
 use criterion::{Criterion, criterion_group, criterion_main};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -33,7 +34,7 @@ fn call() -> ToolCall {
         .with_context(json!({ "principal": "ann" }))
 }
 
-fn engine(log: Option<&FileLog>) -> Engine {
+fn engine(log: Option<&DecisionLog>) -> Engine {
     let builder = Engine::builder(load_text(RULES).expect("valid rules"));
     match log {
         Some(log) => builder.observer(log.clone()).build(),
@@ -78,8 +79,8 @@ fn decision_log(criterion: &mut Criterion) {
     let open = |name: &str, content: Content| {
         let format = EventFormat::new(content, Keys::random().expect("a key"));
         let rotation = Rotation { max_bytes: 64 << 20, keep: Some(1) };
-        let options = FileLogOptions { rotation, ..FileLogOptions::default() };
-        FileLog::open(&folder.path().join(name), format, options).expect("a log")
+        let path = folder.path().join(name);
+        DecisionLog::open_file(&path, format, rotation, LogOptions::default()).expect("a log")
     };
     let digests = open("digests.jsonl", Content::Digests);
     let redacted = open("redacted.jsonl", Content::Redacted);
@@ -101,5 +102,37 @@ fn decision_log(criterion: &mut Criterion) {
     redacted.close();
 }
 
-criterion_group!(benches, decision_log);
+/// What an audit log costs: calls wait until their lines are written, so that time counts, and not only CPU time.
+fn audit_log(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let key = SigningKey::from_file_or_new(&folder.path().join("key")).expect("a key");
+    let format = EventFormat::new(Content::Digests, Keys::random().expect("a key"));
+    let options = AuditLogOptions { max_bytes: u64::MAX, ..AuditLogOptions::default() };
+    let log = DecisionLog::open_audit_file(&folder.path().join("audit.jsonl"), format, key, options)
+        .expect("a log");
+    let mut group = criterion.benchmark_group("whole call, time");
+    for (name, log) in [("no log", None), ("audit log", Some(&log))] {
+        let engine = engine(log);
+        for threads in [1, 2, 8] {
+            group.bench_function(format!("{name}, {threads} threads"), |bencher| {
+                bencher.iter_custom(|calls| time_on_threads(&engine, calls, threads));
+            });
+        }
+    }
+    group.finish();
+    log.close();
+}
+
+/// Runs so many calls on threads. Returns the time that passes.
+fn time_on_threads(engine: &Engine, calls: u64, threads: u64) -> Duration {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| run_calls(engine, calls.div_ceil(threads)));
+        }
+    });
+    started.elapsed()
+}
+
+criterion_group!(benches, decision_log, audit_log);
 criterion_main!(benches);

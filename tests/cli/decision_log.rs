@@ -7,7 +7,7 @@ use std::path::Path;
 use callgate::json::json;
 use callgate::{Engine, Keys, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse, load_text};
 use callgate_log::{
-    Content, EventFormat, FileLog, FileLogOptions, LogEntry, OnFailure, Rotation, event_schema,
+    Content, DecisionLog, EventFormat, LogEntry, LogOptions, OnFailure, Rotation, event_schema,
 };
 
 use super::TestDir;
@@ -186,7 +186,7 @@ fn what_is_no_file_for_a_log_is_refused_with_the_reason() {
     }
 }
 
-fn engine(log: &FileLog) -> Engine {
+fn engine(log: &DecisionLog) -> Engine {
     Engine::builder(load_text("policies: []").unwrap()).observer(log.clone()).build()
 }
 
@@ -201,8 +201,8 @@ async fn calls_are_denied_while_a_log_they_depend_on_cannot_be_written() {
     let inner = folder.path().join("logs");
     fs::create_dir(&inner).unwrap();
     let path = inner.join("log.jsonl");
-    let options = FileLogOptions { on_failure: OnFailure::Deny, ..FileLogOptions::default() };
-    let log = FileLog::open(&path, format(), options).unwrap();
+    let options = LogOptions { on_failure: OnFailure::Deny, ..LogOptions::default() };
+    let log = DecisionLog::open_file(&path, format(), Rotation::default(), options).unwrap();
     let mut session = engine(&log).session();
     let mut call = async || session.execute(ToolCall::new("c", "read", json!({})), &Echo).await;
     assert_eq!(call().await.outcome, OutcomeKind::Executed);
@@ -228,8 +228,7 @@ async fn files_are_rotated_and_no_event_is_lost_or_cut() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.jsonl");
     let rotation = Rotation { max_bytes: 4_000, keep: None };
-    let log =
-        FileLog::open(&path, format(), FileLogOptions { rotation, ..FileLogOptions::default() }).unwrap();
+    let log = DecisionLog::open_file(&path, format(), rotation, LogOptions::default()).unwrap();
     let mut session = engine(&log).session();
     for number in 0..200 {
         session.execute(ToolCall::new("", "read", json!({ "number": number })), &Echo).await;
@@ -255,8 +254,9 @@ fn an_incomplete_line_is_ended_and_reported_and_two_processes_do_not_share_a_fil
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.jsonl");
     fs::write(&path, "{\"version\":1,\"event\":\"cal").unwrap();
-    let log = FileLog::open(&path, format(), FileLogOptions::default()).unwrap();
-    let second = FileLog::open(&path, format(), FileLogOptions::default()).unwrap_err();
+    let open = || DecisionLog::open_file(&path, format(), Rotation::default(), LogOptions::default());
+    let log = open().unwrap();
+    let second = open().unwrap_err();
     assert!(second.to_string().contains("another process"), "{second}");
     log.close();
     let text = fs::read_to_string(&path).unwrap();

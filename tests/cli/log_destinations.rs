@@ -4,12 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use callgate_log::LogEntry;
 
 use super::TestDir;
+use crate::packages;
 
 const RULES: &str = "policies: [ { id: no-rm, match: rm, deny: {} } ]";
 const CALLS: &str = "{\"tool\":\"rm\",\"input\":{\"path\":\"a\\nb\"}}\n{\"tool\":\"read\",\"input\":{}}\n";
@@ -205,6 +207,60 @@ fn an_audit_log_on_a_full_disk_denies_and_stays_verifiable() {
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     let verified = dir.run(&["audit", "verify", "audit.jsonl"]);
     assert_eq!(verified.code, Some(0), "{}", verified.transcript());
+}
+
+/// Runs `callgate` on a disk that hangs: from the third write of each thread to the file on, the thread is held in the write for longer
+/// than the whole run takes.
+fn run_on_a_hanging_disk(dir: &TestDir, file: &str, arguments: &[&str]) -> super::CommandResult {
+    let mut command = Command::new(strace());
+    command.args(["-f", "-qq", "-o", "trace.txt", "-e", "trace=write"]);
+    command.arg("-P").arg(dir.0.path().join(file)).arg("-e").arg("inject=write:delay_enter=40000000:when=3+");
+    command.arg(env!("CARGO_BIN_EXE_callgate")).args(arguments);
+    command.current_dir(dir.0.path()).stdin(Stdio::null()).env_remove("CALLGATE_KEYS");
+    command.output().unwrap().into()
+}
+
+/// The program that makes system calls slow: the installed one, or that of Debian's package.
+fn strace() -> PathBuf {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok() {
+        return "strace".into();
+    }
+    packages::debian(&["strace"]).join("usr/bin/strace")
+}
+
+#[test]
+fn an_audit_log_on_a_disk_that_hangs_denies_calls_and_the_process_ends() {
+    assert_bounded_on_a_hanging_disk(&[], "denied", "log_unavailable");
+}
+
+#[test]
+fn calls_run_on_a_disk_that_hangs_if_so_configured_and_losses_are_reported() {
+    assert_bounded_on_a_hanging_disk(&["--log-on-failure", "continue"], "executed", "unmatched");
+}
+
+/// Calls have this outcome and code from the first write on that hangs.
+fn assert_bounded_on_a_hanging_disk(options: &[&str], last: &str, code: &str) {
+    let dir = dir();
+    fs::write(dir.0.path().join("calls.jsonl"), many_calls(100_000)).unwrap();
+    let mut arguments =
+        vec!["run", "--policies", "rules.yaml", "--format", "json", "--log", "audit:audit.jsonl"];
+    arguments.extend(options);
+    arguments.push("calls.jsonl");
+    let run = run_on_a_hanging_disk(&dir, "audit.jsonl", &arguments);
+    assert_eq!(run.code, Some(0), "{}", run.transcript());
+    let outcomes: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(outcomes.len(), 100, "{}", run.stdout);
+    let is = |line: &str, outcome: &str| line.contains(&format!("\"outcome\":\"{outcome}\""));
+    let changed = outcomes.iter().position(|line| line.contains(code) && is(line, last)).unwrap();
+    assert!(outcomes[..changed].iter().all(|line| is(line, "executed")), "{}", run.stdout);
+    assert!(outcomes[changed..].iter().all(|line| is(line, last)), "{}", run.stdout);
+    assert!(run.stderr.contains("the log has accepted nothing for 5000 ms"), "{}", run.stderr);
+    assert!(run.stderr.contains("events are missing in a log"), "{}", run.stderr);
+    // What was written before is intact, and the next process continues it.
+    let again = run_with_log(&dir, "audit:audit.jsonl");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    let verified = dir.run(&["audit", "verify", "audit.jsonl"]);
+    assert!(verified.code == Some(0) && verified.stdout.contains("intact"), "{}", verified.transcript());
 }
 
 #[test]

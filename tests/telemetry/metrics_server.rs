@@ -35,7 +35,7 @@ impl MonitoredGateway {
         let rules = load_text("policies: [ { id: no-send, match: send, deny: {} } ]").unwrap();
         let engine = Engine::builder(rules).observer(metrics.clone()).build();
         let reach = Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None });
-        let spec = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
+        let spec = ServerSpec::new("server", reach);
         let listed = metrics.clone();
         let gateway = Gateway::new(engine, [spec]).with_tools_listener(move |server, tools| {
             listed.add_tools(server, tools.iter().map(|tool| tool.name.as_str()));
@@ -45,7 +45,7 @@ impl MonitoredGateway {
         let gateway = RunningGateway::from_gateway_with(gateway, log, |gateway, server| {
             let health = HealthProbe::new(store, {
                 let gateway = Arc::clone(gateway);
-                move || gateway.servers_up().map(|(_, is_up)| is_up).collect()
+                move || gateway.servers_up().into_iter().map(|(_, is_up)| is_up).collect()
             });
             probe = Some(health.clone());
             server.with_health_probe(health)

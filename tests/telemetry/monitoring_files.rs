@@ -145,15 +145,7 @@ fn prometheus_program(name: &str) -> Command {
     if version.is_ok_and(|status| status.success()) {
         return Command::new(name);
     }
-    let home = packages::installed("prometheus", "debian prometheus", |home| {
-        let shell = |script: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-ec", script]).current_dir(home);
-            command
-        };
-        packages::install(&mut [shell("apt-get download prometheus"), shell("dpkg -x prometheus_*.deb .")]);
-    });
-    Command::new(home.join("usr/bin").join(name))
+    Command::new(packages::debian(&["prometheus"]).join("usr/bin").join(name))
 }
 
 #[test]
@@ -193,7 +185,7 @@ async fn a_real_prometheus_scrapes_a_gateway() {
     let served = MonitoredGateway::new(&upstream.url, memory(), None).await;
     served.gateway.call(&[], "send", json::json!({})).await;
     let hostile_name = "a\"b\\c\nd";
-    served.metrics.set_upstream_up(hostile_name, true);
+    served.metrics.set_upstreams_up(&[(hostile_name.to_owned(), true)]);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("prometheus.yaml");
     let target = format!(

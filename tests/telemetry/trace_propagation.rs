@@ -34,7 +34,7 @@ impl TracedGateway {
         let exporter = OtlpExporter::new(&collector.start(), format).unwrap();
         let engine = Engine::builder(load_text("policies: []").unwrap()).observer(exporter.clone()).build();
         let reach = Transport::Http(HttpSpec { url: upstream.url.clone(), headers: Vec::new(), auth: None });
-        let spec = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
+        let spec = ServerSpec::new("server", reach);
         let gateway = adapt(Gateway::new(engine, [spec]));
         let served = RunningGateway::from_gateway(gateway, Arc::default(), |server| server).await;
         Self { upstream, collector, exporter, served }

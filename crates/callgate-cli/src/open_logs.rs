@@ -7,8 +7,7 @@ use super::output::print_warning;
 use callgate::engine::EngineBuilder;
 use callgate::seal::{Keys, SigningKey};
 use callgate_log::{
-    AuditLog, AuditLogOptions, EventFormat, FileLog, FileLogOptions, LogDestination, LogSettings, OnFailure,
-    StderrLog, SyslogLog, SyslogLogOptions,
+    AuditLogOptions, DecisionLog, EventFormat, LogDestination, LogOptions, LogSettings, OnFailure, Rotation,
 };
 use callgate_telemetry::{Metrics, OtlpExporter};
 use jiff::Timestamp;
@@ -16,11 +15,10 @@ use jiff::Timestamp;
 /// An open log. Clones share it.
 #[derive(Clone)]
 enum OpenLog {
-    File(FileLog),
-    Audit(AuditLog),
-    Syslog(SyslogLog),
+    Written(DecisionLog),
+    /// For people, on stderr.
+    Printed(DecisionLog),
     Collector(OtlpExporter),
-    Stderr(StderrLog),
 }
 
 /// The open logs of a command. Dropping them writes what is queued.
@@ -96,81 +94,51 @@ impl Drop for OpenLogs {
 impl OpenLog {
     fn open(settings: &LogSettings, format: EventFormat) -> Result<Self, Box<dyn std::error::Error>> {
         let on_failure = settings.on_failure.unwrap_or_default();
-        let on_full = settings.on_full;
+        let options = LogOptions { on_full: settings.on_full, on_failure };
         Ok(match &settings.destination {
             LogDestination::File(path) => {
-                let options = FileLogOptions { on_failure, on_full, ..FileLogOptions::default() };
-                Self::File(FileLog::open(path, format, options)?)
+                Self::Written(DecisionLog::open_file(path, format, Rotation::default(), options)?)
             }
-            LogDestination::Audit(path) => Self::Audit(open_audit_log(path, format, settings)?),
+            LogDestination::Audit(path) => Self::Written(open_audit_log(path, format, settings)?),
             LogDestination::Syslog(address) => {
-                let options = SyslogLogOptions { on_failure, on_full };
-                Self::Syslog(SyslogLog::open(address.clone(), format, options)?)
+                Self::Written(DecisionLog::open_syslog(address.clone(), format, options)?)
             }
             LogDestination::Otlp(url) => Self::Collector(OtlpExporter::new(url, format)?),
-            LogDestination::Stderr => Self::Stderr(StderrLog::start()?),
+            LogDestination::Stderr => Self::Printed(DecisionLog::open_stderr()?),
             other => return Err(format!("the destination {other:?} is not supported here").into()),
         })
     }
 
     fn observe(&self, engine: EngineBuilder) -> EngineBuilder {
         match self {
-            Self::File(log) => engine.observer(log.clone()),
-            Self::Audit(log) => engine.observer(log.clone()),
-            Self::Syslog(log) => engine.observer(log.clone()),
+            Self::Written(log) | Self::Printed(log) => engine.observer(log.clone()),
             Self::Collector(log) => engine.observer(log.clone()),
-            Self::Stderr(log) => engine.observer(log.clone()),
         }
     }
 
     fn lost(&self) -> u64 {
         match self {
-            Self::File(log) => log.lost(),
-            Self::Audit(log) => log.lost(),
-            Self::Syslog(log) => log.lost(),
+            Self::Written(log) | Self::Printed(log) => log.lost(),
             Self::Collector(log) => log.lost(),
-            Self::Stderr(log) => log.lost(),
-        }
-    }
-
-    /// Writes what is queued. Returns why something could not be written at the end.
-    fn finish(&self) -> Option<String> {
-        match self {
-            Self::File(log) => {
-                log.close();
-                log.failure()
-            }
-            Self::Audit(log) => {
-                log.close();
-                log.failure()
-            }
-            Self::Syslog(log) => {
-                log.close();
-                log.failure()
-            }
-            Self::Collector(log) => {
-                log.close();
-                None
-            }
-            Self::Stderr(log) => {
-                log.close();
-                None
-            }
         }
     }
 
     /// Writes what is queued, and warns about what is missing.
     fn close(&self) {
-        if let Some(failure) = self.finish() {
-            print_warning(failure);
-        }
         match self {
-            Self::File(_) | Self::Audit(_) | Self::Syslog(_) => {
-                warn_about_losses(self.lost(), "event", "missing in a log");
+            Self::Written(log) => {
+                log.close();
+                if let Some(failure) = log.failure() {
+                    print_warning(failure);
+                }
+                warn_about_losses(log.lost(), "event", "missing in a log");
             }
-            Self::Collector(_) => warn_about_losses(self.lost(), "span or record", "not at the collector"),
             // A warning on a stderr that nobody reads would never end.
-            Self::Stderr(_) => {}
+            Self::Printed(log) => log.close(),
+            Self::Collector(log) => {
+                log.close();
+                warn_about_losses(log.lost(), "span or record", "not at the collector");
+            }
         }
     }
 }
@@ -179,7 +147,7 @@ fn open_audit_log(
     path: &Path,
     format: EventFormat,
     settings: &LogSettings,
-) -> Result<AuditLog, Box<dyn std::error::Error>> {
+) -> Result<DecisionLog, Box<dyn std::error::Error>> {
     let key_path = settings.key.clone().unwrap_or_else(|| {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".key");
@@ -187,7 +155,8 @@ fn open_audit_log(
     });
     let key = SigningKey::from_file_or_new(&key_path)?;
     let on_failure = settings.on_failure.unwrap_or(OnFailure::Deny);
-    Ok(AuditLog::open(path, format, key, AuditLogOptions { on_failure, ..AuditLogOptions::default() })?)
+    let options = AuditLogOptions { on_failure, ..AuditLogOptions::default() };
+    Ok(DecisionLog::open_audit_file(path, format, key, options)?)
 }
 
 fn warn_about_losses(lost: u64, what: &str, how: &str) {

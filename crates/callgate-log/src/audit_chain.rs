@@ -13,10 +13,6 @@ use crate::event_line::start_line;
 pub(crate) const CHECKPOINT: &str = "audit_checkpoint";
 /// The event of a log that a process ends in order. A checkpoint follows.
 pub(crate) const CLOSED: &str = "log_closed";
-/// The event with which a process begins to write.
-pub(crate) const OPENED: &str = "log_opened";
-/// The event after a failure of the log.
-pub(crate) const LOST: &str = "events_lost";
 /// The number of lines after which a checkpoint is due.
 pub(crate) const CHECKPOINT_LINES: u64 = 1_000;
 /// The first bytes of signed content: domain separation from signatures for other purposes.

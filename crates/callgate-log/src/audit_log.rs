@@ -1,21 +1,24 @@
-//! An audit log: a decision log whose lines form a chain with signed checkpoints, written before the call goes on.
+//! An audit log: a decision log whose lines form a chain with signed checkpoints. Calls wait until their lines are written, in groups.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use callgate::json::Digest;
 use callgate::seal::SigningKey;
-use callgate::{BoxFuture, EngineEvent, Observer, ObserverError};
 use jiff::Timestamp;
 
-use crate::audit_chain::{CHECKPOINT_LINES, CLOSED, ChainHead, LOST, OPENED};
+use crate::audit_chain::{CHECKPOINT_LINES, CLOSED, ChainHead};
 use crate::chain_end::ChainEnd;
+use crate::decision_log::{DecisionLog, EventWriter};
 use crate::event_line::{EventFormat, start_line};
+use crate::line_appender::LineAppender;
 use crate::line_reader::MAX_LINE_BYTES;
+use crate::line_sink::{LineSink, LogRow};
 use crate::log_file::{LogFile, LogFileError, Rotation, rotated_path};
-use crate::log_thread::OnFailure;
+use crate::log_lines::{OPENED, lost_line};
+use crate::log_thread::{LogThread, OnFailure, ThreadOptions};
 
 /// After how long a checkpoint is due, with the next event.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
@@ -25,7 +28,7 @@ const LINK_BYTES: usize = 256;
 /// Options of an audit log.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditLogOptions {
-    /// What happens to calls while the file can't be written.
+    /// What happens to calls while the file can't be written, or a write has taken five seconds.
     pub on_failure: OnFailure,
     /// The size in bytes at which a file is rotated. Rotated files are kept.
     pub max_bytes: u64,
@@ -53,108 +56,46 @@ pub enum AuditLogError {
     NotAnAuditLog(PathBuf),
 }
 
-/// An audit log. Each event is written by the thread on which it happens, before the call goes on. Clones write the same file.
-#[derive(Clone, Debug)]
-pub struct AuditLog {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    format: EventFormat,
-    on_failure: OnFailure,
-    writer: Mutex<AuditWriter>,
-}
-
-impl AuditLog {
-    /// Opens an audit log, and continues its chain, or begins one. The key signs its checkpoints.
+impl DecisionLog {
+    /// Opens an audit log, and continues its chain, or begins one. The key signs its checkpoints. An event of a call is written before the
+    /// call goes on: before its tool runs, and before its outcome is returned.
     ///
     /// # Errors
     /// [`AuditLogError`] if the file can't be written, another process writes it, or it is not an audit log.
-    pub fn open(
+    pub fn open_audit_file(
         path: &Path,
         format: EventFormat,
         key: SigningKey,
         options: AuditLogOptions,
     ) -> Result<Self, AuditLogError> {
         let rotation = Rotation { max_bytes: options.max_bytes, keep: None };
-        let writer = Mutex::new(AuditWriter::open(LogFile::open(path, rotation)?, path, key)?);
-        Ok(Self { shared: Arc::new(Shared { format, on_failure: options.on_failure, writer }) })
-    }
-
-    /// Ends the log with a checkpoint. Later events are lost.
-    pub fn close(&self) {
-        self.writer().close();
-    }
-
-    /// The number of events that are lost, because the file could not be written.
-    pub fn lost(&self) -> u64 {
-        self.writer().lost
-    }
-
-    /// Why the file can't be written at present.
-    pub fn failure(&self) -> Option<String> {
-        self.writer().failure.clone()
-    }
-
-    fn writer(&self) -> MutexGuard<'_, AuditWriter> {
-        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        let sink = AuditSink::open(LogFile::open(path, rotation)?, path, key)?;
+        let thread = LogThread::start(sink, None, ThreadOptions::awaited(options.on_failure))
+            .map_err(|error| LogFileError::Open { path: path.to_owned(), error })?;
+        Ok(Self::new(EventWriter::BoundedJson(format, MAX_LINE_BYTES - LINK_BYTES), thread))
     }
 }
 
-impl Observer for AuditLog {
-    fn on_event(&self, event: &EngineEvent<'_>) {
-        if !self.shared.format.records(event) {
-            return;
-        }
-        let line = self.shared.format.bounded_line(event, MAX_LINE_BYTES - LINK_BYTES);
-        self.writer().record(&line);
-    }
-
-    fn flush(&self) -> Option<BoxFuture<'_, Result<(), ObserverError>>> {
-        if self.shared.on_failure == OnFailure::Continue {
-            return None;
-        }
-        let failure = self.failure()?;
-        Some(Box::pin(async { Err(ObserverError(failure)) }))
-    }
-}
-
-/// What writes the chain.
+/// Writes the chain.
 #[derive(Debug)]
-struct AuditWriter {
-    file: LogFile,
+struct AuditSink {
+    file: LineAppender,
     key: SigningKey,
     head: ChainHead,
     /// The number of lines since the last checkpoint, and when that was.
     lines: u64,
     checkpoint: Instant,
-    /// The number of events that are lost.
-    lost: u64,
-    /// Those of them that the log does not report yet.
-    unreported: u64,
-    failure: Option<String>,
-    is_closed: bool,
 }
 
-impl AuditWriter {
+impl AuditSink {
     fn open(file: LogFile, path: &Path, key: SigningKey) -> Result<Self, AuditLogError> {
         let failed = |error| LogFileError::Open { path: path.to_owned(), error };
         let end = find_end(&file, path).map_err(failed)?;
         let end = end.ok_or_else(|| AuditLogError::NotAnAuditLog(path.to_owned()))?;
-        let mut writer = Self {
-            file,
-            key,
-            head: end.head,
-            lines: 0,
-            checkpoint: Instant::now(),
-            lost: 0,
-            unreported: 0,
-            failure: None,
-            is_closed: false,
-        };
-        writer.report_opening(end.incomplete.as_deref()).map_err(failed)?;
-        Ok(writer)
+        let file = LineAppender::new(file);
+        let mut sink = Self { file, key, head: end.head, lines: 0, checkpoint: Instant::now() };
+        sink.report_opening(end.incomplete.as_deref()).map_err(failed)?;
+        Ok(sink)
     }
 
     /// The first lines of a process. An incomplete line before them is bound to the chain, so that it cannot be changed later.
@@ -167,81 +108,67 @@ impl AuditWriter {
             line.boolean("incomplete_line_before", true);
             line.string("incomplete_line_digest", &Digest::compute(incomplete).to_string());
         }
-        self.write(&line.finish())?;
+        self.append(&[self.head.link(&line.finish())]).1?;
         self.write_checkpoint()
     }
 
-    /// Writes an event, or counts it as lost.
-    fn record(&mut self, event: &str) {
-        if self.is_closed {
-            self.lost += 1;
-            self.failure = Some("the audit log is closed".to_owned());
-            return;
+    /// Writes the first lines, up to the next checkpoint.
+    fn write_group(&mut self, rows: &mut VecDeque<LogRow>) -> io::Result<()> {
+        // A checkpoint that could not be written is due already.
+        let max_lines = usize::try_from(CHECKPOINT_LINES.saturating_sub(self.lines)).unwrap_or(usize::MAX);
+        let mut head = self.head;
+        let mut linked = Vec::with_capacity(rows.len().min(max_lines.max(1)));
+        for row in rows.iter().take(max_lines.max(1)) {
+            let (line, next) = head.link(&row.text);
+            linked.push((line, next));
+            head = next;
         }
-        let written = self.report_lost().and_then(|()| self.write(event));
-        if written.is_err() {
-            self.lost += 1;
-            self.unreported += 1;
-        }
-        let is_due = self.lines >= CHECKPOINT_LINES || self.checkpoint.elapsed() >= CHECKPOINT_INTERVAL;
-        let written = match is_due {
-            true => written.and_then(|()| self.write_checkpoint()),
-            false => written,
-        };
-        self.set_failure(written);
+        let (written, result) = self.append(&linked);
+        rows.drain(..written);
+        result
     }
 
-    fn report_lost(&mut self) -> io::Result<()> {
-        if self.unreported == 0 {
-            return Ok(());
+    /// Appends lines of the chain, which continues from the last one that is written. Returns how many are, and why the next one is not.
+    fn append(&mut self, lines: &[(String, ChainHead)]) -> (usize, io::Result<()>) {
+        let (written, result) = self.file.append(lines.iter().map(|(line, _)| line.as_str()));
+        if let Some((_, head)) = written.checked_sub(1).and_then(|last| lines.get(last)) {
+            self.head = *head;
         }
-        let mut line = start_line(LOST, Timestamp::now());
-        line.number("count", self.unreported);
-        self.write(&line.finish())?;
-        self.unreported = 0;
-        Ok(())
-    }
-
-    fn close(&mut self) {
-        if self.is_closed {
-            return;
-        }
-        let line = start_line(CLOSED, Timestamp::now()).finish();
-        let written =
-            self.report_lost().and_then(|()| self.write(&line)).and_then(|()| self.write_checkpoint());
-        self.set_failure(written);
-        self.is_closed = true;
-    }
-
-    fn set_failure(&mut self, written: io::Result<()>) {
-        self.failure = written.err().map(|error| format!("the audit log can't be written: {error}"));
-    }
-
-    fn write(&mut self, event: &str) -> io::Result<()> {
-        self.append(self.head.link(event))
+        self.lines += written as u64;
+        (written, result)
     }
 
     /// Signs the chain. What is signed is on the disk, also after a power failure.
     fn write_checkpoint(&mut self) -> io::Result<()> {
-        self.append(self.head.link_checkpoint(Timestamp::now(), &self.key))?;
+        self.append(&[self.head.link_checkpoint(Timestamp::now(), &self.key)]).1?;
         self.lines = 0;
         self.checkpoint = Instant::now();
-        self.file.sync()
-    }
-
-    /// Appends a line. The chain continues from it only if it was written.
-    fn append(&mut self, (mut line, head): (String, ChainHead)) -> io::Result<()> {
-        line.push('\n');
-        self.file.append(line.as_bytes())?;
-        self.head = head;
-        self.lines += 1;
-        Ok(())
+        self.file.file().sync()
     }
 }
 
-impl Drop for AuditWriter {
-    fn drop(&mut self) {
-        self.close();
+impl LineSink for AuditSink {
+    const NAME: &'static str = "audit log";
+
+    fn write(&mut self, lines: &mut VecDeque<LogRow>) -> io::Result<()> {
+        while !lines.is_empty() {
+            self.write_group(lines)?;
+            if self.lines >= CHECKPOINT_LINES || self.checkpoint.elapsed() >= CHECKPOINT_INTERVAL {
+                self.write_checkpoint()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lost_report(&self, count: u64) -> String {
+        lost_line(count)
+    }
+
+    /// Ends the log with a checkpoint.
+    fn close(&mut self) -> io::Result<()> {
+        let line = start_line(CLOSED, Timestamp::now()).finish();
+        self.append(&[self.head.link(&line)]).1?;
+        self.write_checkpoint()
     }
 }
 

@@ -7,10 +7,11 @@ use callgate::json::Digest;
 use callgate::seal::PublicKey;
 use jiff::Timestamp;
 
-use crate::audit_chain::{CHECKPOINT, CHECKPOINT_LINES, CLOSED, ChainHead, ChainedLine, LOST, OPENED};
+use crate::audit_chain::{CHECKPOINT, CHECKPOINT_LINES, CLOSED, ChainHead, ChainedLine};
 use crate::audit_report::{AuditNote, AuditPosition, AuditProblem, AuditReport};
 use crate::event_line::FORMAT_VERSION;
 use crate::line_reader::{LineReader, LogLine, MAX_LINE_BYTES};
+use crate::log_lines::{LOST, OPENED};
 
 /// More lines than this without a checkpoint are not of a process that has the key. One that fails to write checkpoints is given some.
 const UNSIGNED_LINES: u64 = 2 * CHECKPOINT_LINES;

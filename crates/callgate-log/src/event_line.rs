@@ -7,10 +7,11 @@ use callgate::call::{OutcomeKind, PolicyTrace, Reason};
 use callgate::json::{Digest, Value, json};
 use callgate::seal::{Keys, Purpose};
 use callgate::{
-    CallIdentity, CandidateDecided, CandidateDifference, EngineEvent, EngineEventKind, Outcome, RulesEvent,
-    ToolCallSpan,
+    CallIdentity, CandidateDecided, CandidateDifference, EngineEvent, EngineEventKind, NotificationReport,
+    Outcome, RecordedAnswer, RulesEvent, ToolCallSpan,
 };
 
+use crate::event_name::event_name;
 use crate::json_line::JsonLine;
 
 /// The version of the format of events. It grows with changes that readers must know; new members are not such a change.
@@ -169,6 +170,10 @@ impl EventFormat {
             }
             EngineEventKind::CandidateDecided(decided) => write_candidate(line, decided),
             EngineEventKind::CandidateSkipped(calls) => line.number("count", *calls),
+            EngineEventKind::AnswerRecorded(answer) => write_answer(line, answer),
+            EngineEventKind::NotificationSent(report) | EngineEventKind::NotificationFailed(report) => {
+                write_notification(line, report);
+            }
             // A later version of the library has more; they are named, so that nothing is lost silently.
             other => line.string("message", &format!("{other:?}")),
         }
@@ -247,67 +252,29 @@ pub(crate) fn start_line(event: &str, time: jiff::Timestamp) -> JsonLine {
     line
 }
 
-/// The name of an event in logs.
-pub fn event_name(kind: &EngineEventKind<'_>) -> &'static str {
-    match kind {
-        EngineEventKind::CallDecided(_) => "call_decided",
-        EngineEventKind::CallStarted(_) => "call_started",
-        EngineEventKind::CallCompleted(_) => "call_completed",
-        EngineEventKind::ApprovalRequested(_) => "approval_requested",
-        EngineEventKind::ApprovalDecided(decision)
-            if decision.code == callgate::reason_code::APPROVAL_EXPIRED =>
-        {
-            "approval_expired"
-        }
-        EngineEventKind::ApprovalDecided(_) => "approval_answered",
-        EngineEventKind::LimitRefused(_) => "limit_refused",
-        EngineEventKind::CacheHit(_) => "cache_hit",
-        EngineEventKind::RunShadow(_) => "run_shadow",
-        EngineEventKind::HookFailed(_) => "hook_failed",
-        EngineEventKind::StoreFailed(_) => "store_failed",
-        EngineEventKind::CandidateRules(change) => match change {
-            RulesEvent::Loaded => "candidate_loaded",
-            RulesEvent::Applied { .. } => "candidate_reloaded",
-            RulesEvent::Rejected { .. } => "candidate_rejected",
-            RulesEvent::Reverted => "candidate_reverted",
-            _ => "candidate_changed",
-        },
-        EngineEventKind::CandidateDecided(_) => "candidate_differs",
-        EngineEventKind::CandidateSkipped(_) => "candidate_skipped",
-        EngineEventKind::Rules(change) => match change {
-            RulesEvent::Loaded => "rules_loaded",
-            RulesEvent::Applied { confirmed: true, .. } => "rules_confirmed",
-            RulesEvent::Applied { .. } => "rules_reloaded",
-            RulesEvent::Rejected { .. } => "rules_rejected",
-            RulesEvent::Pending { .. } => "rules_pending",
-            RulesEvent::Reverted => "rules_reverted",
-            _ => "rules_changed",
-        },
-        _ => "other",
-    }
+fn write_answer(line: &mut JsonLine, answer: &RecordedAnswer<'_>) {
+    line.string("session", answer.session);
+    line.string("id", answer.call);
+    line.string("tool", answer.tool);
+    line.string("approval_id", answer.approval_id);
+    line.string("decision", answer.decision);
+    line.optional_string("approver", answer.by);
+    line.string("via", answer.via);
+    line.boolean("complete", answer.complete);
 }
 
-/// How urgently a person may want to see an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventSeverity {
-    /// An event of normal operation, denials included.
-    Info,
-    /// New rules are rejected or pending, a hook failed, or events are lost.
-    Warning,
-    /// The state store failed.
-    Error,
-}
-
-/// The severity of an event.
-pub fn event_severity(kind: &EngineEventKind<'_>) -> EventSeverity {
-    match kind {
-        EngineEventKind::StoreFailed(_) => EventSeverity::Error,
-        EngineEventKind::HookFailed(_)
-        | EngineEventKind::Rules(RulesEvent::Rejected { .. } | RulesEvent::Pending { .. }) => {
-            EventSeverity::Warning
-        }
-        _ => EventSeverity::Info,
-    }
+fn write_notification(line: &mut JsonLine, report: &NotificationReport<'_>) {
+    line.string("session", report.session);
+    line.string("id", report.call);
+    line.string("tool", report.tool);
+    line.string("approval_id", report.approval_id);
+    line.string("about", report.about);
+    line.string("message_id", report.message);
+    line.string("channel", report.channel);
+    line.number("channel_number", report.number);
+    line.optional_string("recipient", report.recipient);
+    line.number("attempts", report.attempts);
+    line.optional_string("message", report.failure);
 }
 
 /// What a recording needs of a call beside its arguments and its result.
@@ -372,52 +339,4 @@ fn milliseconds(duration: std::time::Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use callgate::{Engine, Observer, ToolCall, ToolError, ToolExecutor, ToolResponse};
-
-    use super::*;
-
-    struct Echo;
-
-    impl ToolExecutor for Echo {
-        async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
-            Ok(call.input.clone().into())
-        }
-    }
-
-    /// Lines of at most 1,000 bytes.
-    #[derive(Clone)]
-    struct ShortLines(EventFormat, Arc<Mutex<Vec<String>>>);
-
-    impl Observer for ShortLines {
-        fn on_event(&self, event: &EngineEvent<'_>) {
-            self.1.lock().expect("one thread").push(self.0.bounded_line(event, 1_000));
-        }
-    }
-
-    #[test]
-    fn an_event_that_is_too_long_for_a_line_is_recorded_without_its_values() {
-        let format = EventFormat::new(Content::Redacted, Keys::random().expect("a key"));
-        let lines = ShortLines(format, Arc::default());
-        let rules = callgate::load_text("policies: []").expect("rules");
-        let engine = Engine::builder(rules).observer(lines.clone()).build();
-        let long = "x".repeat(1_001);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(async {
-            let mut session = engine.session();
-            session.execute(ToolCall::new("values", "a", json!({ "text": long })), &Echo).await;
-            session.execute(ToolCall::new("name", &long, json!({})), &Echo).await;
-        });
-        let lines = lines.1.lock().expect("one thread");
-        assert!(lines.iter().all(|line| line.len() <= 1_000), "{lines:?}");
-        let decided: Vec<&String> = lines.iter().filter(|line| line.contains("call_decided")).collect();
-        assert!(
-            decided[0].contains(r#""tool":"a""#) && decided[0].contains("input_digest"),
-            "{}",
-            decided[0]
-        );
-        assert!(decided[1].contains("omitted_bytes"), "{}", decided[1]);
-    }
-}
+mod tests;

@@ -1,17 +1,17 @@
 //! Decision logs of [Callgate](https://docs.rs/callgate): every event of an engine as one line of JSON.
 //!
-//! An [`Observer`](callgate::Observer) of the engine writes a log, by a thread of its own: [`FileLog`] to a file, [`StderrLog`] for
-//! people and, with the feature `syslog`, `SyslogLog` to syslog or journald. [`AuditLog`] writes the same lines as a tamper-evident chain, which [`AuditVerifier`] verifies. [`LogEntry`] reads lines back. Arguments and results are represented by keyed digests, unless the [`Content`] says
-//! otherwise.
+//! A [`DecisionLog`] observes engines, and writes by a thread of its own: to a file, as a tamper-evident audit log, which
+//! [`AuditVerifier`] verifies, to stderr for people, and with the feature `syslog` to syslog or journald. [`LogEntry`] reads lines back.
+//! Arguments and results are represented by keyed digests, unless the [`Content`] says otherwise.
 //!
 //! ```
 //! use callgate::{Engine, Keys, ToolCall, ToolError, json::json, load_text};
-//! use callgate_log::{Content, EventFormat, FileLog, FileLogOptions, LogEntry};
+//! use callgate_log::{Content, DecisionLog, EventFormat, LogEntry, LogOptions, Rotation};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("decisions.jsonl");
 //! let format = EventFormat::new(Content::Redacted, Keys::random()?);
-//! let log = FileLog::open(&path, format, FileLogOptions::default())?;
+//! let log = DecisionLog::open_file(&path, format, Rotation::default(), LogOptions::default())?;
 //! let rules = load_text("policies: [ { id: no-rm, match: rm, deny: {} } ]")?;
 //! let engine = Engine::builder(rules).observer(log.clone()).build();
 //! let call = ToolCall::new("c1", "rm", json!({ "path": "/" }));
@@ -35,35 +35,45 @@ mod audit_log;
 mod audit_report;
 mod audit_verification;
 mod chain_end;
+mod decision_log;
 mod entry;
 mod event_line;
+mod event_name;
 mod event_schema;
+mod event_text;
 mod file_log;
+mod flush_waiter;
 mod json_line;
+mod line_appender;
 mod line_reader;
+mod line_sink;
+mod log_destination;
 mod log_file;
 mod log_files;
-mod log_destination;
 mod log_filter;
+mod log_lines;
 mod log_thread;
+mod log_writer;
 mod stderr_log;
 #[cfg(feature = "syslog")]
 mod syslog_log;
+mod thread_status;
 
 pub use audit_chain::{ChainHead, InvalidChainHead};
-pub use audit_log::{AuditLog, AuditLogError, AuditLogOptions};
+pub use audit_log::{AuditLogError, AuditLogOptions};
 pub use audit_report::{AuditNote, AuditPosition, AuditProblem, AuditReport, Located};
 pub use audit_verification::AuditVerifier;
+pub use decision_log::DecisionLog;
 pub use entry::{LogEntry, LogEntryError};
-pub use event_line::{Content, EventFormat, EventSeverity, FORMAT_VERSION, event_name, event_severity};
+pub use event_line::{Content, EventFormat, FORMAT_VERSION};
+pub use event_name::{EventSeverity, event_name, event_severity};
 pub use event_schema::event_schema;
-pub use file_log::{FileLog, FileLogOptions};
+pub use event_text::text_line;
 pub use line_reader::{LineReader, LogLine, MAX_LINE_BYTES};
 pub use log_destination::{InvalidDestination, LogDestination, LogSettings, SyslogAddress};
 pub use log_file::{LogFileError, Rotation, rotated_path};
 pub use log_files::{audit_files, with_rotated_files};
 pub use log_filter::LogFilter;
-pub use log_thread::{OnFailure, OnFull};
-pub use stderr_log::{StderrLog, text_line};
+pub use log_thread::{LogOptions, OnFailure, OnFull};
 #[cfg(feature = "syslog")]
-pub use syslog_log::{SyslogError, SyslogLog, SyslogLogOptions};
+pub use syslog_log::SyslogError;

@@ -2,19 +2,20 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 
-use callgate::{BoxFuture, EngineEvent, Observer, ObserverError};
 use fasyslog::format::SyslogContext;
 use fasyslog::sender::{self, SyslogSender};
 use fasyslog::{Facility, Severity};
 use jiff::Zoned;
 
-use crate::event_line::{EventFormat, EventSeverity, event_severity};
-use crate::file_log::{lost_line, opening_line};
+use crate::decision_log::{DecisionLog, EventWriter};
+use crate::event_line::EventFormat;
+use crate::event_name::EventSeverity;
 use crate::line_reader::MAX_LINE_BYTES;
+use crate::line_sink::{LineSink, LogRow};
 use crate::log_destination::SyslogAddress;
-use crate::log_thread::{LineSink, LogRow, LogThread, OnFailure, OnFull, ThreadOptions};
+use crate::log_lines::{lost_line, opening_line};
+use crate::log_thread::{LogOptions, LogThread, ThreadOptions};
 
 /// The name of the program in messages.
 const PROGRAM: &str = "callgate";
@@ -22,15 +23,6 @@ const PROGRAM: &str = "callgate";
 const MAX_LOCAL_BYTES: usize = 64 << 10;
 /// The longest event in a datagram; common servers accept as much.
 const MAX_UDP_BYTES: usize = 8_000;
-
-/// Options of a log in syslog.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SyslogLogOptions {
-    /// What happens while the queue is full.
-    pub on_full: OnFull,
-    /// What happens while messages can't be sent.
-    pub on_failure: OnFailure,
-}
 
 /// Why a log in syslog can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -42,24 +34,16 @@ pub struct SyslogError {
     pub error: io::Error,
 }
 
-/// A log in syslog. Messages have the facility `daemon`. An event that is too long for a message is recorded without its values, or with
-/// its digest only. Clones share the connection.
-#[derive(Clone, Debug)]
-pub struct SyslogLog {
-    format: EventFormat,
-    max_bytes: usize,
-    thread: Arc<LogThread>,
-}
-
-impl SyslogLog {
-    /// Opens a log, and starts its thread. The thread connects over TCP, and reconnects after a failure.
+impl DecisionLog {
+    /// Opens a log in syslog or journald. Messages have the facility `daemon`. An event that is too long for a message is recorded without
+    /// its values, or with its digest only. The log connects over TCP with its first message, and reconnects after a failure.
     ///
     /// # Errors
     /// The local socket does not exist, or the host is unknown.
-    pub fn open(
+    pub fn open_syslog(
         address: SyslogAddress,
         format: EventFormat,
-        options: SyslogLogOptions,
+        options: LogOptions,
     ) -> Result<Self, SyslogError> {
         let failed = |error| SyslogError { address: address.clone(), error };
         let max_bytes = match &address {
@@ -74,37 +58,9 @@ impl SyslogLog {
         let mut context = SyslogContext::new();
         context.facility(Facility::DAEMON).appname(PROGRAM);
         let sink = SyslogSink { address: address.clone(), connection, context };
-        let options = ThreadOptions::new(options.on_full, options.on_failure);
-        let thread = LogThread::start(sink, Some(opening_line(false)), options).map_err(failed)?;
-        Ok(Self { format, max_bytes, thread: Arc::new(thread) })
-    }
-
-    /// Sends every event so far, and ends the thread. Events that can't be sent within five seconds, and later ones, are lost.
-    pub fn close(&self) {
-        self.thread.close();
-    }
-
-    /// The number of events that are lost, because the queue was full or messages could not be sent.
-    pub fn lost(&self) -> u64 {
-        self.thread.lost()
-    }
-
-    /// Why messages can't be sent at present.
-    pub fn failure(&self) -> Option<String> {
-        self.thread.failure()
-    }
-}
-
-impl Observer for SyslogLog {
-    fn on_event(&self, event: &EngineEvent<'_>) {
-        if self.format.records(event) {
-            let text = self.format.bounded_line(event, self.max_bytes);
-            self.thread.send(LogRow { text, severity: event_severity(&event.kind) });
-        }
-    }
-
-    fn flush(&self) -> Option<BoxFuture<'_, Result<(), ObserverError>>> {
-        self.thread.flush()
+        let opening = LogRow::event(opening_line(false), EventSeverity::Info);
+        let thread = LogThread::start(sink, Some(opening), ThreadOptions::queued(options)).map_err(failed)?;
+        Ok(Self::new(EventWriter::BoundedJson(format, max_bytes), thread))
     }
 }
 
@@ -163,7 +119,7 @@ impl LineSink for SyslogSink {
         Ok(())
     }
 
-    fn lost_report(&self, count: u64) -> LogRow {
+    fn lost_report(&self, count: u64) -> String {
         lost_line(count)
     }
 }

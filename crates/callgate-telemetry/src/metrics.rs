@@ -94,10 +94,13 @@ impl Metrics {
         self.shared.tools.admit(server, names);
     }
 
-    /// Sets whether an MCP server answers.
-    pub fn set_upstream_up(&self, server: &str, is_up: bool) {
-        let labels = ServerLabels { server: server.to_owned() };
-        self.shared.families.upstream_up.get_or_create(&labels).set(is_up.into());
+    /// Sets which MCP servers there are, and whether each answers.
+    pub fn set_upstreams_up(&self, servers: &[(String, bool)]) {
+        let family = &self.shared.families.upstream_up;
+        family.clear();
+        for (server, is_up) in servers {
+            family.get_or_create(&ServerLabels { server: server.clone() }).set((*is_up).into());
+        }
     }
 
     /// Adds a source of `callgate_log_events_lost_total`: the number of events that a log has lost so far.

@@ -1,5 +1,5 @@
-use callgate::Keys;
 use callgate::seal::PublicKey;
+use callgate::{Keys, Observer as _, ObserverError};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -25,14 +25,14 @@ impl Logs {
         SigningKey::from_file_or_new(&self.0.path().join("key")).expect("a key")
     }
 
-    fn try_open(&self, max_bytes: u64) -> Result<AuditLog, AuditLogError> {
+    fn try_open(&self, max_bytes: u64) -> Result<DecisionLog, AuditLogError> {
         fs::create_dir_all(self.0.path().join("logs")).expect("a folder");
         let format = EventFormat::new(Content::Digests, Keys::random().expect("a key"));
         let options = AuditLogOptions { max_bytes, ..AuditLogOptions::default() };
-        AuditLog::open(&self.path(), format, self.key(), options)
+        DecisionLog::open_audit_file(&self.path(), format, self.key(), options)
     }
 
-    fn open(&self) -> AuditLog {
+    fn open(&self) -> DecisionLog {
         self.try_open(u64::MAX).expect("a log")
     }
 
@@ -43,7 +43,7 @@ impl Logs {
     /// The bytes of a log whose process was killed after some events.
     fn killed(&self, events: usize) -> Vec<u8> {
         let log = self.open();
-        record(&log, events);
+        record(&log, events).expect("space");
         let bytes = self.read();
         log.close();
         bytes
@@ -78,10 +78,13 @@ fn event(text: &str) -> String {
     format!(r#"{{"version":1,"event":"call_started","time":"2026-11-22T10:00:00.000000Z","tool":"{text}"}}"#)
 }
 
-fn record(log: &AuditLog, events: usize) {
+/// Records events as calls do, which await them.
+fn record(log: &DecisionLog, events: usize) -> Result<(), ObserverError> {
     for number in 0..events {
-        log.writer().record(&event(&format!("tool-{number}")));
+        log.write_line(&event(&format!("tool-{number}")));
     }
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(log.flush().expect("calls await an audit log"))
 }
 
 fn problems(report: &AuditReport) -> Vec<AuditProblem> {
@@ -98,7 +101,7 @@ fn a_closed_log_is_intact_to_its_last_line_across_processes_and_rotation() {
     let logs = Logs::new();
     for _ in 0..3 {
         let log = logs.try_open(1_500).expect("a log");
-        record(&log, 5);
+        record(&log, 5).expect("space");
         log.close();
     }
     let report = logs.verify();
@@ -200,31 +203,45 @@ fn a_part_of_a_log_is_verified_from_an_expected_line_on() {
 }
 
 #[test]
-fn calls_are_denied_while_the_log_cannot_be_written_and_it_counts_what_is_lost() {
+fn calls_are_denied_while_the_log_cannot_be_written_and_their_events_are_written_afterwards() {
     let logs = Logs::new();
     let log = logs.open();
     let (folder, moved) = (logs.0.path().join("logs"), logs.0.path().join("moved"));
-    record(&log, 1);
-    assert!(log.flush().is_none());
+    record(&log, 1).expect("space");
     fs::rename(&folder, &moved).expect("a folder");
-    record(&log, 2);
-    assert!(log.flush().is_some());
-    assert_eq!(log.lost(), 2);
+    assert!(record(&log, 2).is_err());
+    assert!(log.failure().is_some_and(|why| why.starts_with("the audit log can't be written")));
     fs::rename(&moved, &folder).expect("a folder");
-    record(&log, 1);
-    assert!(log.flush().is_none());
+    record(&log, 1).expect("the folder is back");
+    assert_eq!((log.failure(), log.lost()), (None, 0));
     log.close();
     let report = logs.verify();
-    assert_eq!((problems(&report), notes(&report)), (vec![], vec![AuditNote::Lost { count: 2 }]));
-    let is_loss = |line: &&str| line.contains("events_lost");
-    let text = String::from_utf8(logs.read()).expect("text");
-    assert!(
-        text.lines().nth(3).as_ref().is_some_and(is_loss),
-        "the gap is where the events were lost: {text}"
-    );
+    // The opening, four events, the end, and two checkpoints.
+    assert_eq!((problems(&report), notes(&report), report.lines), (vec![], vec![], 8));
     // After its end it records nothing, and allows nothing.
-    record(&log, 1);
-    assert!(log.flush().is_some());
+    assert!(record(&log, 1).is_err());
+    assert_eq!(log.lost(), 1);
+}
+
+#[test]
+fn events_that_are_too_many_to_keep_are_counted_where_they_are_missing() {
+    let logs = Logs::new();
+    let log = logs.open();
+    let (folder, moved) = (logs.0.path().join("logs"), logs.0.path().join("moved"));
+    record(&log, 1).expect("space");
+    fs::rename(&folder, &moved).expect("a folder");
+    while log.lost() == 0 {
+        assert!(record(&log, 100).is_err());
+    }
+    let lost = log.lost();
+    fs::rename(&moved, &folder).expect("a folder");
+    // For a second, calls are denied: what was lost may belong to them.
+    while record(&log, 1).is_err() {}
+    log.close();
+    let report = logs.verify();
+    assert_eq!((problems(&report), notes(&report)), (vec![], vec![AuditNote::Lost { count: lost }]));
+    let text = String::from_utf8(logs.read()).expect("text");
+    assert!(text.lines().nth(3).is_some_and(|line| line.contains("events_lost")), "{text:.2000}");
 }
 
 #[test]
@@ -245,7 +262,7 @@ fn a_log_is_written_by_one_process_and_continues_only_an_audit_log() {
 fn a_clock_that_is_set_back_is_noted() {
     let logs = Logs::new();
     let log = logs.open();
-    record(&log, 1);
+    record(&log, 1).expect("space");
     log.close();
     let report = logs.verify();
     let is_noted = |note: &AuditNote| matches!(note, AuditNote::ClockSetBack { seconds } if *seconds > 0);
@@ -257,7 +274,7 @@ fn a_log_that_a_later_version_continued_is_verified_as_far_as_it_is_known() {
     let logs = Logs::new();
     let log = logs.open();
     for _ in 0..2 {
-        log.writer().record(&event("a").replace("\"version\":1", "\"version\":2"));
+        log.write_line(&event("a").replace("\"version\":1", "\"version\":2"));
     }
     log.close();
     let report = logs.verify();
@@ -364,7 +381,7 @@ proptest! {
             let logs = Logs::new();
             let write = |logs: &Logs| {
                 for _ in 0..2 {
-                    record(&logs.open(), 4);
+                    record(&logs.open(), 4).expect("space");
                 }
                 let bytes = logs.read();
                 fs::remove_file(logs.path()).expect("a log");

@@ -6,16 +6,17 @@ mod log_records;
 mod metric_request;
 mod metric_sender;
 mod scope;
+mod span_shards;
 mod tool_spans;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use callgate::{EngineEvent, Observer};
 use callgate_log::EventFormat;
 
 use self::exporter_thread::{ExporterThread, Telemetry};
 use self::log_records::LogRecords;
-use self::tool_spans::ToolSpans;
+use self::span_shards::SpanShards;
 
 pub use exporter_thread::OtlpError;
 
@@ -27,7 +28,7 @@ pub struct OtlpExporter {
 
 struct Shared {
     logs: LogRecords,
-    spans: Mutex<ToolSpans>,
+    spans: SpanShards,
     thread: ExporterThread,
 }
 
@@ -46,7 +47,7 @@ impl OtlpExporter {
     /// The URL is invalid, or the thread can't be started. Whether the collector answers is not checked.
     pub fn new(url: &str, format: EventFormat) -> Result<Self, OtlpError> {
         let thread = ExporterThread::start(url)?;
-        let spans = Mutex::new(ToolSpans::new(format.content()));
+        let spans = SpanShards::new(format.content());
         Ok(Self { shared: Arc::new(Shared { logs: LogRecords::new(format), spans, thread }) })
     }
 
@@ -74,7 +75,7 @@ impl Observer for OtlpExporter {
         if !logs.records(event) {
             return;
         }
-        let (context, span) = spans.lock().unwrap_or_else(PoisonError::into_inner).record(event);
+        let (context, span) = spans.record(event);
         thread.send(Telemetry::Log(Box::new(logs.record(event, context.as_ref()))));
         if let Some(span) = span {
             thread.send(Telemetry::Span(Box::new(span)));

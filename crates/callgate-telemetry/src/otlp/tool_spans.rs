@@ -16,8 +16,8 @@ use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator, SpanData, Sp
 
 use super::scope::scope;
 
-/// The number of calls whose events are collected, and of requests that later calls link to.
-const MAX_CALLS: usize = 10_000;
+/// The number of calls whose events are collected, and of requests that later calls link to, in one part of the conversations.
+const MAX_CALLS: usize = 1_000;
 /// The number of events of a span.
 const MAX_EVENTS: usize = 32;
 /// The longest attribute, in bytes.
@@ -30,7 +30,7 @@ const STALE_AFTER: Duration = Duration::from_secs(3_600);
 /// The name of a call, or of an approval request: its conversation and its id.
 type Key = (String, String);
 
-/// Collects the events of calls until they have an outcome.
+/// Collects the events of calls until they have an outcome, for a part of the conversations.
 pub(super) struct ToolSpans {
     content: Content,
     open: HashMap<Key, OpenSpan>,
