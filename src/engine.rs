@@ -177,6 +177,11 @@ impl Engine {
         self.shared.bundle.load_full()
     }
 
+    /// Notifies observers of what happened outside of calls: a recorded answer, or a message about an approval request.
+    pub fn report(&self, event: EngineEventKind<'_>) {
+        self.shared.services.observers.notify(&self.revision(), event);
+    }
+
     /// Notifies observers of a change of the rules.
     fn notify_observers(&self, revision: &str, change: RulesEvent<'_>) {
         self.shared.services.observers.notify(revision, EngineEventKind::Rules(change));

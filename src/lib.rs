@@ -186,8 +186,8 @@ pub use engine::{
 pub use host::{
     BoxFuture, CacheHit, CallDecided, CallIdentity, CandidateDecided, CandidateDifference, Clock,
     ClosureTools, ComparedDecision, EngineEvent, EngineEventKind, HookFailure, LimitRefused, ManualClock,
-    Observer, ObserverError, RulesEvent, RunIdentity, SystemClock, ToolCallSpan, ToolCallStart, ToolError,
-    ToolExecutor, ToolResponse,
+    NotificationReport, Observer, ObserverError, RecordedAnswer, RulesEvent, RunIdentity, SystemClock,
+    ToolCallSpan, ToolCallStart, ToolError, ToolExecutor, ToolResponse,
 };
 pub use kernel::Decision;
 pub use policy::{

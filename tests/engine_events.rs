@@ -168,6 +168,67 @@ async fn a_call_that_cannot_be_recorded_is_denied_before_its_tool_runs() {
     assert_eq!(outcome.outcome, OutcomeKind::Executed);
 }
 
+/// Records when it is flushed, and cannot record the start of a call if `loses_starts`.
+#[derive(Clone, Default)]
+struct FlushOrder {
+    steps: Arc<Mutex<Vec<&'static str>>>,
+    loses_starts: bool,
+}
+
+impl Observer for FlushOrder {
+    fn on_event(&self, event: &EngineEvent<'_>) {
+        self.steps.lock().unwrap().push(match &event.kind {
+            EngineEventKind::CallDecided(_) => "decided",
+            EngineEventKind::CallStarted(_) => "started",
+            EngineEventKind::CallCompleted(_) => "completed",
+            _ => return,
+        });
+    }
+
+    fn flush(&self) -> Option<BoxFuture<'_, Result<(), ObserverError>>> {
+        Some(Box::pin(async {
+            let mut steps = self.steps.lock().unwrap();
+            let is_lost = self.loses_starts && steps.last() == Some(&"started");
+            steps.push("flushed");
+            if is_lost { Err(ObserverError("the disk is full".to_owned())) } else { Ok(()) }
+        }))
+    }
+}
+
+impl ToolExecutor for FlushOrder {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
+        self.steps.lock().unwrap().push("tool");
+        Ok(call.input.clone().into())
+    }
+}
+
+#[tokio::test]
+async fn what_happened_to_a_call_is_recorded_before_its_tool_runs_and_before_its_outcome_is_returned() {
+    let order = FlushOrder::default();
+    let engine = Engine::builder(load_text(RULES).unwrap()).observer(order.clone()).build();
+    let take = || std::mem::take(&mut *order.steps.lock().unwrap());
+    let executed = ["decided", "flushed", "started", "flushed", "tool", "completed", "flushed"];
+    engine.session().execute(call("a", "read"), &order).await;
+    assert_eq!(take(), executed);
+    engine.session().concurrent().execute(call("a", "read"), &order).await;
+    assert_eq!(take(), executed);
+    engine.session().execute_round(vec![call("a", "read")], &order).await;
+    assert_eq!(take(), executed);
+    engine.session().execute(call("b", "rm"), &order).await;
+    assert_eq!(take(), ["decided", "completed", "flushed"]);
+    engine.session().execute(call("c", "pay"), &order).await;
+    assert_eq!(take(), ["decided", "completed", "flushed"]);
+}
+
+#[tokio::test]
+async fn a_call_whose_start_cannot_be_recorded_is_denied_before_its_tool_runs() {
+    let order = FlushOrder { loses_starts: true, ..FlushOrder::default() };
+    let engine = Engine::builder(load_text(RULES).unwrap()).observer(order.clone()).build();
+    let outcome = engine.session().execute(call("a", "read"), &order).await;
+    assert_eq!((outcome.outcome, &*outcome.reason.code), (OutcomeKind::Denied, "log_unavailable"));
+    assert!(!order.steps.lock().unwrap().contains(&"tool"));
+}
+
 #[tokio::test]
 async fn an_observer_that_panics_while_it_flushes_denies() {
     struct Panics;

@@ -131,6 +131,33 @@ fn approved_request_expires_if_it_is_not_resumed() {
 }
 
 #[test]
+fn links_answer_alone_only_if_every_policy_allows_it() {
+    let clock = noon();
+    let allows = "{ id: ask, match: pay, approval: { answer_by_link: allow } }";
+    let limit = "{ id: most, match: pay, rate_limit: { limit: 4, per: 1h, cost: input.amount, on_exceed: approval, approval: { answer_by_link: allow } } }";
+    let silent = "{ id: too, match: pay, approval: {} }";
+    let refuses = "{ id: too, match: pay, approval: { answer_by_link: refuse } }";
+    let of = |policies: &str| format!("policies: [ {policies} ]");
+    for (text, is_allowed) in [
+        (of(allows), true),
+        (of(limit), true),
+        (of(&format!("{allows}, {limit}")), true),
+        (of(silent), false),
+        (of(refuses), false),
+        (of(&format!("{allows}, {silent}")), false),
+        (of(&format!("{allows}, {refuses}")), false),
+        ("callgate: 1\ndefaults: { unmatched: approval }\npolicies: []".to_owned(), false),
+    ] {
+        let store: Arc<dyn StateStore> = Arc::new(MemoryStore::default());
+        let engine = rules(&text).clock(clock.clone()).store(Arc::clone(&store)).build();
+        ask(&clock, &engine);
+        let inbox = Inbox::new(store, engine.keys().clone(), clock.clone());
+        let item = clock.block_on(inbox.find("approval_c1")).unwrap();
+        assert_eq!(item.allows_answer_by_link(), is_allowed, "{text}");
+    }
+}
+
+#[test]
 fn anonymous_answer_is_accepted_only_if_every_policy_allows_it() {
     let clock = noon();
     let allows = "{ id: ask, match: pay, approval: { anonymous: allow } }";

@@ -8,7 +8,7 @@ fn keys(text: &[&str]) -> Keys {
     Keys::parse(&text.iter().map(|two| two.repeat(32)).collect::<Vec<_>>().join("\n")).unwrap()
 }
 
-const PURPOSES: [Purpose; 9] = [
+const PURPOSES: [Purpose; 10] = [
     Purpose::Approval,
     Purpose::Answer,
     Purpose::Session,
@@ -18,6 +18,7 @@ const PURPOSES: [Purpose; 9] = [
     Purpose::Redaction,
     Purpose::Limit,
     Purpose::Cache,
+    Purpose::Link,
 ];
 
 #[test]

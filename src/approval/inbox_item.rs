@@ -88,6 +88,12 @@ impl InboxItem {
         format!("{}/{}", self.key.conversation, self.request.approval_id)
     }
 
+    /// Whether the link of an e-mail proves who answers: every policy that requires the approval allows it.
+    pub fn allows_answer_by_link(&self) -> bool {
+        let requirements = self.bound_request.as_ref().map(|bound| bound.requirements.as_slice());
+        requirements.is_some_and(|all| !all.is_empty() && all.iter().all(|requirement| requirement.by_link))
+    }
+
     /// Whether the request is pending.
     pub fn is_pending(&self) -> bool {
         matches!(self.status, RequestStatus::Pending { .. })

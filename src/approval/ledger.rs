@@ -33,6 +33,12 @@ pub struct LedgerKey {
 }
 
 impl LedgerKey {
+    /// The key of the call of an approval request, by the name of its session in the store and the id of the request.
+    pub fn of_approval(conversation: &str, approval_id: &str) -> Self {
+        let occurrence_id = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
+        Self { conversation: conversation.to_owned(), occurrence_id }
+    }
+
     fn record_key(&self) -> String {
         json::canonical_text(&json!([self.conversation, self.occurrence_id]))
     }

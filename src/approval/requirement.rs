@@ -38,6 +38,9 @@ pub struct ApprovalRequirement {
     /// Whether an anonymous answer that is given through the store counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anonymous: bool,
+    /// Whether the link of an e-mail proves who answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_link: bool,
     /// The arguments that an approver may change, as JSONPaths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<String>,

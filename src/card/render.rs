@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::model::{Card, CardField};
+use crate::safe_text::escape_html;
 
 /// The heading of the arguments. The caller of the tool chooses their labels, so they are set apart from the other fields.
 const ARGUMENTS: &str = "Arguments";
@@ -45,8 +46,8 @@ impl Card {
         let mut html = format!(
             "<section class=\"approval-card\" data-status=\"{}\">\n<h3>{}</h3>\n<p>{}</p>\n<dl>\n",
             self.status.name(),
-            escape(&self.title),
-            escape(&self.text)
+            escape_html(&self.title),
+            escape_html(&self.text)
         );
         let mut within = false;
         for (index, field) in self.fields.iter().enumerate() {
@@ -58,8 +59,12 @@ impl Card {
                 let _ = writeln!(html, "<dt>{ARGUMENTS}</dt><dd><dl>");
                 within = true;
             }
-            let _ =
-                writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(&field.label), escape(&value_text(field)));
+            let _ = writeln!(
+                html,
+                "<dt>{}</dt><dd>{}</dd>",
+                escape_html(&field.label),
+                escape_html(&value_text(field))
+            );
         }
         html.push_str(if within { "</dl></dd>\n</dl>\n" } else { "</dl>\n" });
         for action in &self.actions {
@@ -67,8 +72,8 @@ impl Card {
                 html,
                 "<button type=\"button\" class=\"{}\" data-action=\"{}\">{}</button>",
                 action.style.name(),
-                escape(&action.id),
-                escape(&action.label)
+                escape_html(&action.id),
+                escape_html(&action.label)
             );
         }
         html.push_str("</section>\n");
@@ -91,18 +96,4 @@ fn value_text(field: &CardField) -> String {
         Some(was) => format!("{} (was {was})", field.value),
         None => field.value.clone(),
     }
-}
-
-fn escape(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut html, c| {
-        match c {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            other => html.push(other),
-        }
-        html
-    })
 }

@@ -260,6 +260,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         let CallContext { kernel, services, .. } = &self.context;
         if kernel.listener.is_some() || !services.observers.is_empty() {
             self.report_start(&decision);
+            self.refuse_unrecorded(&mut decision).await;
+            if !decision.is_permitted() {
+                return Ok(self.refuse(attempt, decision).await);
+            }
         }
         let chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
         // On the heap: what is around a tool is large, and a tool may make calls itself.

@@ -263,6 +263,7 @@ fn requirement(by: String, required: RequiredApproval) -> ExtraApproval {
         quorum,
         principals,
         anonymous: false,
+        by_link: false,
         edits: Vec::new(),
         remember: None,
     };

@@ -15,6 +15,7 @@ mod call_origin;
 mod call_resumption;
 mod call_runner;
 mod completed_call;
+mod handed_over_call;
 mod hooks;
 mod observed_store;
 mod observers;

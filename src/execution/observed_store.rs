@@ -119,6 +119,14 @@ impl RecordStore for ObservedStore {
         self.observe(move || self.inner.records(space, after, limit))
     }
 
+    fn records_with_keys<'a>(
+        &'a self,
+        space: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, Vec<Option<Record>>> {
+        self.observe(move || self.inner.records_with_keys(space, keys))
+    }
+
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.observe(move || self.inner.has_lost_records(account))
     }

@@ -42,15 +42,16 @@ impl Observers {
     /// The first of them that cannot. One that panics cannot.
     pub(crate) async fn flush(&self) -> Result<(), ObserverError> {
         for observer in self.all.iter() {
-            let flushed = async {
-                match observer.flush() {
-                    Some(flushed) => flushed.await,
-                    None => Ok(()),
-                }
-            };
-            catch_panic(flushed).await.unwrap_or_else(|_| Err(ObserverError("it panicked".to_owned())))?;
+            flush(&**observer).await?;
         }
         Ok(())
+    }
+
+    /// Waits until the observers have recorded the outcomes of calls so far. An outcome that one of them cannot record stays as it is.
+    pub(crate) async fn record_outcomes(&self) {
+        for observer in self.all.iter() {
+            let _ = flush(&**observer).await;
+        }
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -61,4 +62,14 @@ impl Observers {
     pub(crate) fn now(&self) -> Timestamp {
         catch_unwind(AssertUnwindSafe(|| self.clock.now())).unwrap_or_else(|_| Timestamp::now())
     }
+}
+
+async fn flush(observer: &dyn Observer) -> Result<(), ObserverError> {
+    let flushed = async {
+        match observer.flush() {
+            Some(flushed) => flushed.await,
+            None => Ok(()),
+        }
+    };
+    catch_panic(flushed).await.unwrap_or_else(|_| Err(ObserverError("it panicked".to_owned())))
 }

@@ -2,7 +2,7 @@
 
 use super::{CallAttempt, CallRunner};
 use crate::approval::LedgerKey;
-use crate::call::{ApprovalRequest, Outcome, OutcomeKind};
+use crate::call::{Outcome, OutcomeKind};
 use crate::host::{Account, EngineEventKind, StoreError, ToolExecutor};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
@@ -14,7 +14,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let stored = if is_recorded { self.save_state().await } else { Ok(()) };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
-                let key = LedgerKey { occurrence_id: occurrence_of(request), ..attempt.key.clone() };
+                let key = LedgerKey::of_approval(&attempt.key.conversation, &request.approval_id);
                 // If the store does not answer, it is better to notify twice than never.
                 if ledger.mark_notified(&key, false).await.unwrap_or(true) {
                     let call = attempt.requested();
@@ -37,10 +37,4 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         self.state.mark_all_stored();
         Ok(())
     }
-}
-
-/// The occurrence of the call of a request.
-pub(crate) fn occurrence_of(request: &ApprovalRequest) -> String {
-    let id = request.approval_id.as_str();
-    id.strip_prefix("approval_").unwrap_or(id).to_owned()
 }

@@ -96,6 +96,62 @@ pub enum EngineEventKind<'a> {
     CandidateDecided(CandidateDecided<'a>),
     /// This number of calls was not evaluated by the candidate rules, because they are slower than the calls.
     CandidateSkipped(u64),
+    /// An approver's answer was recorded, through the host that calls [`Engine::report`](crate::Engine::report). The request may need more.
+    AnswerRecorded(RecordedAnswer<'a>),
+    /// A message about an approval request was sent.
+    NotificationSent(NotificationReport<'a>),
+    /// A message about an approval request could not be sent.
+    NotificationFailed(NotificationReport<'a>),
+}
+
+/// An approver's answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "hosts build it")]
+pub struct RecordedAnswer<'a> {
+    /// The id of the request.
+    pub approval_id: &'a str,
+    /// The name of the session in the state store.
+    pub session: &'a str,
+    /// The id of the call.
+    pub call: &'a str,
+    /// The tool of the call.
+    pub tool: &'a str,
+    /// `approve`, `deny` or `cancel`.
+    pub decision: &'a str,
+    /// The approver; `None` if the answer is anonymous.
+    pub by: Option<&'a str>,
+    /// Where it was given, such as `page`, `slack` or `email`.
+    pub via: &'a str,
+    /// Whether the request needs no more answers.
+    pub complete: bool,
+}
+
+/// A message about an approval request, without its address, which may be a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "hosts build it")]
+pub struct NotificationReport<'a> {
+    /// The id of the message.
+    pub message: &'a str,
+    /// What it is about, such as `approval_requested`.
+    pub about: &'a str,
+    /// The id of the request.
+    pub approval_id: &'a str,
+    /// The name of the session in the state store.
+    pub session: &'a str,
+    /// The id of the call.
+    pub call: &'a str,
+    /// The tool of the call.
+    pub tool: &'a str,
+    /// The format of the channel, such as `slack` or `email`.
+    pub channel: &'a str,
+    /// The number of the channel in the notification file, from 1.
+    pub number: u64,
+    /// The approver to whom it was sent, if the channel sends to one.
+    pub recipient: Option<&'a str>,
+    /// How often sending it was tried.
+    pub attempts: u64,
+    /// Why it could not be sent.
+    pub failure: Option<&'a str>,
 }
 
 /// What candidate rules decide on a completed call, compared with what was decided.

@@ -18,8 +18,8 @@ pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub use closure_tools::ClosureTools;
 pub use engine_event::{
     CacheHit, CallDecided, CallIdentity, CandidateDecided, CandidateDifference, ComparedDecision,
-    EngineEvent, EngineEventKind, HookFailure, LimitRefused, RulesEvent, RunIdentity, ToolCallSpan,
-    ToolCallStart,
+    EngineEvent, EngineEventKind, HookFailure, LimitRefused, NotificationReport, RecordedAnswer, RulesEvent,
+    RunIdentity, ToolCallSpan, ToolCallStart,
 };
 pub use limit_store::{Allowance, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost};
 pub use observer::{Observer, ObserverError};

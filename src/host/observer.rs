@@ -38,13 +38,17 @@ pub trait Observer: Send + Sync {
             | EngineEventKind::Rules(_)
             | EngineEventKind::CandidateRules(_)
             | EngineEventKind::CandidateDecided(_)
-            | EngineEventKind::CandidateSkipped(_) => {}
+            | EngineEventKind::CandidateSkipped(_)
+            | EngineEventKind::AnswerRecorded(_)
+            | EngineEventKind::NotificationSent(_)
+            | EngineEventKind::NotificationFailed(_) => {}
         }
     }
 
-    /// Resolves when every event received so far is recorded. Awaited before a call reaches its tool, or a policy that answers in the
-    /// tool's place; an error denies the call with [`LOG_UNAVAILABLE`](crate::reason_code::LOG_UNAVAILABLE). `None`, the default,
-    /// means that calls do not depend on this observer.
+    /// Resolves when every event received so far is recorded. Awaited when a call is decided and when it starts, before it reaches its
+    /// tool, or a policy that answers in the tool's place; an error denies the call with
+    /// [`LOG_UNAVAILABLE`](crate::reason_code::LOG_UNAVAILABLE). Also awaited before outcomes are returned, which an error does not
+    /// change. `None`, the default, means that calls do not depend on this observer.
     fn flush(&self) -> Option<BoxFuture<'_, Result<(), ObserverError>>> {
         None
     }
@@ -52,7 +56,8 @@ pub trait Observer: Send + Sync {
     /// A call has an outcome.
     fn on_outcome(&self, _outcome: &Outcome) {}
 
-    /// A call is about to run. Not called for calls that are denied, or answered before they reach the tool.
+    /// A call is about to run. Not called for calls that are denied, or answered before they reach the tool, unless it is this event that
+    /// an observer cannot record.
     fn on_tool_start(&self, _start: &ToolCallStart<'_>) {}
 
     /// A call was settled, also one that never started. Not called for calls with a pending approval.

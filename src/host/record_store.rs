@@ -120,6 +120,21 @@ pub trait RecordStore: Send + Sync {
         limit: usize,
     ) -> StoreFuture<'a, RecordPage>;
 
+    /// The records of a space with these keys, in the same order. A store to which each request costs time answers all in one.
+    fn records_with_keys<'a>(
+        &'a self,
+        space: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, Vec<Option<Record>>> {
+        Box::pin(async move {
+            let mut records = Vec::with_capacity(keys.len());
+            for key in keys {
+                records.push(self.record(RecordKey { space, key }).await?);
+            }
+            Ok(records)
+        })
+    }
+
     /// Whether records of this account were refused or evicted because its share was full. Then a missing record may have
     /// existed: its content is unknown, not empty. A store that never refuses or evicts because of an account's share
     /// returns `false`; a store that wraps another one delegates to it.

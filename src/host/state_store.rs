@@ -141,6 +141,14 @@ impl RecordStore for CombinedStore {
         self.records.records(space, after, limit)
     }
 
+    fn records_with_keys<'a>(
+        &'a self,
+        space: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, Vec<Option<Record>>> {
+        self.records.records_with_keys(space, keys)
+    }
+
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.records.has_lost_records(account)
     }

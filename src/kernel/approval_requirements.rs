@@ -67,6 +67,7 @@ impl Kernel<'_> {
                     quorum: approval.quorum,
                     principals: approval.principals,
                     anonymous: approval.allows_anonymous,
+                    by_link: approval.allows_answer_by_link,
                     edits: paths.map(|path| path.text().to_owned()).collect(),
                     remember: remembered_scope(approval, &view),
                 });
@@ -78,6 +79,7 @@ impl Kernel<'_> {
             approvers: Vec::new(),
             quorum: 1,
             anonymous: false,
+            by_link: false,
             edits: Vec::new(),
             remember: None,
         };

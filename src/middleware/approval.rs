@@ -28,7 +28,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
 };
 
 /// The keys of a request, which limits have, too.
-static REQUEST: [FieldShape; 9] = [
+static REQUEST: [FieldShape; 10] = [
     FieldShape::optional(
         "message",
         Shape::String("a template"),
@@ -58,6 +58,14 @@ static REQUEST: [FieldShape; 9] = [
         ]),
         "Whether an anonymous approval in the state counts. Default: `refuse`. The user of a gateway's client can always answer there \
          without a name, unless `approvers` or `quorum` is set.",
+    ),
+    FieldShape::optional(
+        "answer_by_link",
+        Shape::Word(&[
+            ("refuse", "who follows a link of a message must sign in to answer"),
+            ("allow", "the link that an approver got by e-mail answers in their name, without signing in"),
+        ]),
+        "Whether the link of an e-mail proves who answers. Default: `refuse`. Every policy that requires the approval must allow it.",
     ),
     FieldShape::optional(
         "edits",
@@ -91,8 +99,9 @@ static RECORD: RecordShape = RecordShape {
     name: "approval",
     doc: "The approval request, its approvers, and what they may do.",
     fields: &{
-        let [message, expires, approvers, quorum, anonymous, edits, remember, present, card] = REQUEST;
-        [message, expires, approvers, quorum, anonymous, edits, remember, present, card, SCRIPT]
+        let [message, expires, approvers, quorum, anonymous, by_link, edits, remember, present, card] =
+            REQUEST;
+        [message, expires, approvers, quorum, anonymous, by_link, edits, remember, present, card, SCRIPT]
     },
 };
 
@@ -179,6 +188,8 @@ pub struct Approval {
     pub quorum: u32,
     /// Whether an anonymous answer in the store counts.
     pub allows_anonymous: bool,
+    /// Whether the link of an e-mail proves who answers.
+    pub allows_answer_by_link: bool,
     /// The arguments that the approver may change.
     pub edits: EditableArguments,
     /// The grant for later calls, if the policy has one.
@@ -292,6 +303,7 @@ impl Approval {
             principals,
             quorum: 1,
             allows_anonymous: false,
+            allows_answer_by_link: false,
             edits: EditableArguments::default(),
             remember: None,
             one_at_a_time: false,
@@ -339,6 +351,7 @@ impl Approval {
             principals: reader.principals,
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
             allows_anonymous: anonymous.is_some(),
+            allows_answer_by_link: node.get("answer_by_link").and_then(YamlNode::as_str) == Some("allow"),
             edits,
             remember,
             one_at_a_time: node.get("present").and_then(YamlNode::as_str) == Some("first"),

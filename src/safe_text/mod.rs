@@ -44,6 +44,25 @@ pub fn escape_controls(text: &str) -> String {
     })
 }
 
+/// Escapes a text for the content and the attributes of HTML.
+///
+/// ```
+/// assert_eq!(callgate::safe_text::escape_html("<b title='a'>"), "&lt;b title=&#39;a&#39;&gt;");
+/// ```
+pub fn escape_html(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut html, c| {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+        html
+    })
+}
+
 /// Returns the first 80 characters, with `…` if there are more.
 pub fn truncate(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {

@@ -26,11 +26,13 @@ pub enum Purpose {
     Task,
     /// A value that a log represents by a digest.
     Log,
+    /// The link of a message, by which an approval request is answered.
+    Link,
 }
 
 impl Purpose {
     /// All purposes, each at the index that [`Purpose::index`] returns.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Approval,
         Self::Answer,
         Self::Session,
@@ -42,6 +44,7 @@ impl Purpose {
         Self::Cache,
         Self::Task,
         Self::Log,
+        Self::Link,
     ];
 
     /// The name that subkeys are derived from. It never changes: existing seals and ciphertexts would become invalid.
@@ -58,6 +61,7 @@ impl Purpose {
             Self::Cache => "cache",
             Self::Task => "task",
             Self::Log => "log",
+            Self::Link => "link",
         }
     }
 

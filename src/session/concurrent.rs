@@ -6,6 +6,10 @@
 //! changes take effect at its position: of two calls that set a fact, the later one counts.
 
 mod call_queue;
+mod handed_over_call;
+mod rule_queries;
+
+pub use handed_over_call::{HandOver, HandOverError};
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,18 +19,16 @@ use tokio::sync::watch;
 
 use self::call_queue::{CallQueue, Inner, Order, RulesOf};
 use super::{Session, SessionScope};
-use crate::approval::{ApprovalRequirement, BoundRequest, LedgerKey};
+use crate::approval::LedgerKey;
 use crate::call::{Outcome, SessionState, Task, ToolCall};
 use crate::execution::{
     ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
 };
-use crate::host::{Account, ToolExecutor};
+use crate::host::{Account, StoreError, ToolExecutor};
 use crate::json::Value;
-use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
+use crate::kernel::{Effect, Kernel, Layers, SessionUse};
 use crate::message::{RequestPart, ResponsePart};
-use crate::middleware::PolicyKind;
-use crate::policy::{CompiledPolicies, Mode};
-use crate::tools::{ToolDescriptor, add_declared};
+use crate::policy::CompiledPolicies;
 
 /// A session whose calls may run concurrently. Clones are the same session.
 #[derive(Clone)]
@@ -209,7 +211,9 @@ impl ConcurrentSession {
         }
         let outcome = runner.report(&prepared.hooked.call, outcome);
         drop(turn);
-        self.save_state().await;
+        self.record_outcome().await;
+        // If the store does not answer, the next call stores it.
+        let _ = self.save_state().await;
         outcome
     }
 
@@ -263,7 +267,9 @@ impl ConcurrentSession {
         let ResumedCall { outcome, .. } = runner.resume_call(&call, &key, messages, started).await;
         let outcome = runner.report(&call, outcome);
         drop(turn);
-        self.save_state().await;
+        self.record_outcome().await;
+        // If the store does not answer, the next call stores it.
+        let _ = self.save_state().await;
         outcome
     }
 
@@ -274,9 +280,8 @@ impl ConcurrentSession {
             (Arc::clone(&line.session.shared), line.session.conversation())
         };
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
-        let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
         let ledger = shared.services.ledger(Account::NOBODY);
-        let entry = ledger.find(&LedgerKey { conversation, occurrence_id: occurrence }).await.ok()??;
+        let entry = ledger.find(&LedgerKey::of_approval(&conversation, approval_id)).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
 
@@ -286,75 +291,6 @@ impl ConcurrentSession {
         let session = &mut self.inner.queue().session;
         session.run.context.clone_from(&context);
         session.calls.context = context;
-    }
-
-    /// Adds the tools that a server describes; of two tools of one name and server, the later one counts. Schemas that it does not give are
-    /// those that the rules declare.
-    pub fn add_tools(&self, server: &str, tools: impl IntoIterator<Item = ToolDescriptor>) {
-        let session = &mut self.inner.queue().session;
-        let (layers, own) = (session.layers(), (self.inner.rules_of)(server));
-        let mut tools: Vec<ToolDescriptor> = tools.into_iter().collect();
-        for rules in own.iter().chain(layers.first()) {
-            add_declared(&mut tools, rules.tools(), server);
-        }
-        session.add_tools(tools);
-    }
-
-    /// Whether every call of a tool is denied, whatever its arguments.
-    pub fn never_runs(&self, server: &str, tool: &str) -> bool {
-        let layers = self.inner.queue().session.layers();
-        let own = (self.inner.rules_of)(server);
-        layers.iter().chain(own.as_ref()).any(|policies| is_never_called(policies, server, tool))
-    }
-
-    /// Whether policies can decide requests by an MCP method to or from a server. All others need no evaluation.
-    pub fn concerns_method(&self, server: &str, method: &str) -> bool {
-        let layers = self.inner.queue().session.layers();
-        let own = (self.inner.rules_of)(server);
-        layers.iter().chain(own.as_ref()).any(|policies| policies.concerns_method(server, method))
-    }
-
-    /// Whether a request by an MCP method is denied, whatever happened in the session.
-    pub fn is_always_denied(&self, request: &ToolCall) -> bool {
-        let layer = self.inner.layer_of(request);
-        let session = self.inner.queue().session_for(u64::MAX, layer);
-        let layers = session.layers();
-        session.kernel_over(&layers).is_denied_in_any_state(request)
-    }
-
-    /// Whether an anonymous answer counts for a request of ours.
-    pub fn allows_anonymous_answers(&self, request: &RequestPart) -> bool {
-        self.approval_requirements(request)
-            .is_some_and(|required| !required.iter().any(ApprovalRequirement::needs_approver_name))
-    }
-
-    /// The policies that made a request of ours, with their requirements on answers. Returns `None` if it is
-    /// not provably ours.
-    pub fn approval_requirements(&self, request: &RequestPart) -> Option<Vec<ApprovalRequirement>> {
-        let shared = Arc::clone(&self.inner.queue().session.shared);
-        BoundRequest::open(request, &shared.services.keys).ok().map(|bound| bound.requirements)
-    }
-
-    /// Redacts a value, such as the result of a call, by all policies. What can't be searched is withheld.
-    pub fn redact(&self, call: &ToolCall, value: &mut Value) {
-        let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
-        let session = self.inner.queue().session_for(u64::MAX, layer);
-        let layers = session.layers();
-        let kernel = session.kernel_over(&layers);
-        kernel.redact_value(call, value, &session.state);
-    }
-
-    /// Whether policies redact anything in results of a server's calls.
-    pub fn redacts_results(&self, server: &str) -> bool {
-        let layers = self.inner.queue().session.layers();
-        let own = (self.inner.rules_of)(server);
-        let hides = |policies: &Arc<CompiledPolicies>| {
-            policies
-                .policies()
-                .iter()
-                .any(|policy| policy.mode == Mode::Enforce && matches!(policy.kind, PolicyKind::Redact(_)))
-        };
-        layers.iter().chain(own.as_ref()).any(hides)
     }
 
     /// The state of the session.
@@ -387,13 +323,19 @@ impl ConcurrentSession {
         }
     }
 
-    /// Stores the state in a shared store. If the store does not answer, the next call stores it.
-    async fn save_state(&self) {
+    /// Waits until observers have recorded the outcome of a call.
+    async fn record_outcome(&self) {
+        let shared = Arc::clone(&self.inner.queue().session.shared);
+        shared.services.observers.record_outcomes().await;
+    }
+
+    /// Stores the state in a shared store.
+    async fn save_state(&self) -> Result<(), StoreError> {
         {
             let session = &mut self.inner.queue().session;
             if !session.shared.services.store.is_shared() {
                 session.state.mark_all_stored();
-                return;
+                return Ok(());
             }
         }
         let _keeping = self.inner.keeping.lock().await;
@@ -403,8 +345,8 @@ impl ConcurrentSession {
             let (conversation, account) = (session.conversation(), session.account());
             (Arc::clone(&session.shared), conversation, account, line.seen_from(u64::MAX))
         };
-        if shared.services.store_session(&conversation, account, &mut state).await.is_ok() {
-            self.inner.queue().session.state.mark_stored(&state);
-        }
+        shared.services.store_session(&conversation, account, &mut state).await?;
+        self.inner.queue().session.state.mark_stored(&state);
+        Ok(())
     }
 }

@@ -124,6 +124,7 @@ impl Session {
             round.ignored.extend(ignored);
             outcomes.insert(found.place, runner.report(call, outcome));
         }
+        runner.context.services.observers.record_outcomes().await;
         for found in &found {
             let Some(outcome) = outcomes.remove(&found.place) else { continue };
             put_result(history, found, &outcome, &formatter, &mut settled)?;
@@ -201,7 +202,9 @@ impl Session {
         let message =
             "this call was given up while it ran; it does not run again, because it may have taken effect";
         let outcome = runner.indeterminate_call(call, unfinished(message), Instant::now()).await;
-        runner.report(call, outcome)
+        let outcome = runner.report(call, outcome);
+        runner.context.services.observers.record_outcomes().await;
+        outcome
     }
 
     /// Notifies observers of the approvers' decisions, by the answers of a history, without running anything:
@@ -214,6 +217,7 @@ impl Session {
             // A call on which this fails is skipped.
             decisions.extend(catch_panic(self.notify_of(found)).await.ok().flatten());
         }
+        self.shared.services.observers.record_outcomes().await;
         decisions
     }
 

@@ -15,6 +15,8 @@ mod session_settings;
 mod skills;
 
 pub use concurrent::ConcurrentSession;
+#[doc(hidden)]
+pub use concurrent::{HandOver, HandOverError};
 pub use evaluation::Evaluation;
 pub use history_resumption::{ResumeError, Round};
 pub use run_end::DeferredTasks;
@@ -236,7 +238,9 @@ impl Session {
         let prepared = runner.prepare(call, occurrence, &stored).await;
         let decision = runner.decide(&prepared);
         let outcome = runner.run_prepared(&prepared, decision, started).await;
-        runner.report(&prepared.hooked.call, outcome)
+        let outcome = runner.report(&prepared.hooked.call, outcome);
+        runner.context.services.observers.record_outcomes().await;
+        outcome
     }
 
     /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the

@@ -78,6 +78,7 @@ impl Session {
                 has_changed = true;
             }
         }
+        runner.context.services.observers.record_outcomes().await;
         outcomes
     }
 }

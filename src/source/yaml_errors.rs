@@ -151,8 +151,15 @@ fn unknown_escape(text: &str, at: usize) -> Option<(usize, &str)> {
     None
 }
 
+/// The string that is to be quoted: the word from here, or the path that this is part of, as in `path: $.input.to[*]`.
 fn word_at(text: &str, at: usize) -> &str {
-    text.get(at..).and_then(|rest| rest.split_whitespace().next()).unwrap_or("")
+    let before = text.get(..at).unwrap_or("");
+    let path = before.rfind(char::is_whitespace).and_then(|space| text.get(space..)).map(str::trim_start);
+    let path = path.and_then(|rest| rest.split([' ', ',', '}', '\n', '\r']).next());
+    match path.filter(|path| path.starts_with('$')) {
+        Some(path) => path,
+        None => text.get(at..).and_then(|rest| rest.split_whitespace().next()).unwrap_or(""),
+    }
 }
 
 fn message_and_help(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {

@@ -118,8 +118,7 @@ fn i10_gateway_sends_and_stores_no_secret() {
     let log = logs.path().join("log").display().to_string();
     let args = ["-S", "-E", &recorder, &log].map(str::to_owned).to_vec();
     let child = StdioSpec { command: "python3".to_owned(), args, env: Vec::new(), cwd: None };
-    let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
+    let server = ServerSpec::new("server", Transport::Child(child));
     let store = Arc::new(SqliteStore::open(&place.path().join("state.db")).unwrap());
     let engine: Engine = Engine::builder(engine::load_text(RULES).unwrap())
         .keys(Keys::parse(KEY).unwrap())

@@ -136,20 +136,7 @@ fn installed() -> PathBuf {
     if let Some(bin) = programs(Path::new("/usr/lib/postgresql")) {
         return bin;
     }
-    let home = packages::installed("postgresql", "postgresql-15", |home| {
-        let shell = |line: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", line]).current_dir(home);
-            command
-        };
-        let update = shell("apt-get update -q || true");
-        let download = shell("apt-get download postgresql-15 postgresql-client-15 libpq5");
-        packages::install(&mut [
-            update,
-            download,
-            shell("for package in *.deb; do dpkg -x $package .; done"),
-        ]);
-    });
+    let home = packages::debian(&["postgresql-15", "postgresql-client-15", "libpq5"]);
     programs(&home.join("usr/lib/postgresql")).expect("the package has the programs")
 }
 

@@ -135,6 +135,22 @@ pub fn pages_are_in_key_order(new: &New) {
     assert_eq!(walked, keys);
 }
 
+pub fn records_with_keys_are_in_the_order_of_the_keys(new: &New) {
+    let store = new();
+    for key in ["a", "b", "é"] {
+        assert!(write(&*store, key, json!(key), None));
+    }
+    let other = RecordKey { space: "other", key: "c" };
+    assert_eq!(try_write(&*store, 0, other, &json!("c"), None, None), Ok(true));
+    let keys = ["b", "missing", "é", "b", "c", ""].map(str::to_owned);
+    let found = run(store.records_with_keys("s", &keys)).unwrap();
+    let values: Vec<Option<Value>> =
+        found.iter().map(|found| found.as_ref().map(|record| record.value.clone())).collect();
+    assert_eq!(values, [Some(json!("b")), None, Some(json!("é")), Some(json!("b")), None, None]);
+    assert_eq!(found[0], get(&*store, "b"), "the same record as read by itself");
+    assert_eq!(run(store.records_with_keys("s", &[])).unwrap(), []);
+}
+
 pub fn record_spaces_are_independent(new: &New) {
     let store = new();
     for space in ["a", "b"] {

@@ -61,6 +61,7 @@ impl Database {
         let mut database = pool.get().await.map_err(|error| failed(error.into()))?;
         schema::migrate(&mut database, &settings.schema).await.map_err(failed)??;
         let owner = slot_lease::register(&database).await.map_err(failed)?;
+        slot_lease::remove_expired(&database, owner).await.map_err(failed)?;
         drop(database);
         let (owner, slots_freed, released) = (AtomicI64::new(owner), Notify::new(), Mutex::default());
         Ok(Self { settings, pool, owner, slots_freed, released, capacity })

@@ -4,6 +4,7 @@
 //! do.
 
 use callgate::host::StoreError;
+use callgate::state::limit_table::batch::DamagedLimit;
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
@@ -16,6 +17,9 @@ pub(crate) enum PostgresError {
     /// There is no connection.
     #[error("{}", pool_message(.0))]
     Pool(#[from] PoolError),
+    /// A stored limit can't be read.
+    #[error(transparent)]
+    Limit(#[from] DamagedLimit),
     /// What is stored can't be read.
     #[error("{0}")]
     Damaged(String),
@@ -85,7 +89,7 @@ pub(crate) fn opening_message(error: &PostgresError) -> String {
                 .map(|cause| format!(": {cause}"))
                 .collect()
         }
-        PostgresError::Pool(_) | PostgresError::Damaged(_) => String::new(),
+        PostgresError::Pool(_) | PostgresError::Limit(_) | PostgresError::Damaged(_) => String::new(),
     };
     format!("{error}{cause}")
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use rusqlite::ErrorCode;
 
 use callgate::host::StoreError;
+use callgate::state::limit_table::batch::DamagedLimit;
 
 /// Why a job failed.
 #[derive(Debug)]
@@ -21,6 +22,12 @@ pub enum SqliteStoreError {
 impl From<rusqlite::Error> for SqliteStoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
+    }
+}
+
+impl From<DamagedLimit> for SqliteStoreError {
+    fn from(error: DamagedLimit) -> Self {
+        Self::Store(error.to_string())
     }
 }
 

@@ -355,6 +355,18 @@ impl RecordStore for SqliteStore {
         Box::pin(self.run_job(Durability::ReadOnly, page, |page| page))
     }
 
+    fn records_with_keys<'a>(
+        &'a self,
+        space: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, Vec<Option<Record>>> {
+        let (space, keys) = (space.to_owned(), keys.to_vec());
+        let get = move |database: &Connection, _: &DatabaseFile| {
+            keys.iter().map(|key| records::get(database, RecordKey { space: &space, key })).collect()
+        };
+        Box::pin(self.run_job(Durability::ReadOnly, get, |records| records))
+    }
+
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         let account = *account;
         let has_lost = move |database: &Connection, _: &DatabaseFile| records::has_lost(database, &account);

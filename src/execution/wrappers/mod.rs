@@ -6,6 +6,7 @@ mod hook;
 mod nested_call;
 mod retry;
 mod script;
+mod script_answer;
 pub(super) mod single_flight;
 mod timeout;
 

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::nested_call::{self, NestedCall};
+use super::nested_call::NestedCall;
+use super::script_answer::{Origin, answer, aside, is_dry, too_late};
 use super::{Interruption, Next, Wrap, WrapResult, WrapperChain, space_name};
 use crate::approval::ScriptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{BoxFuture, CacheEntry, CacheSpace, ToolError, ToolExecutor};
 use crate::json::{Value, json};
-use crate::kernel::{Broken, CallResponse, Decision, Effect as Decided, PolicyHandle, Source, Wrapper};
+use crate::kernel::{Broken, CallResponse, Effect as Decided, PolicyHandle, Wrapper};
 use crate::middleware::Around;
 use crate::script::{
     Answer, ExportedValue, Journal, ReplayResult, ScriptEffect, ScriptException, ScriptRunError,
@@ -29,21 +30,6 @@ struct Script<'s> {
     around: &'s Around,
     call: &'s ToolCall,
     inner: &'s [Wrapper],
-}
-
-/// Where an answer in the journal comes from, so that a script which passes it on unchanged changes nothing of the outcome.
-enum Origin {
-    Result {
-        source: Source,
-        dry: bool,
-    },
-    Error {
-        error: ToolError,
-        source: Source,
-    },
-    Refused(Box<Decision<'static>>),
-    /// Not a call of what is wrapped.
-    Aside,
 }
 
 impl Wrap for Around {
@@ -357,46 +343,4 @@ impl Script<'_> {
         let reason = Reason { policy: None, code: code.to_owned(), message };
         Err(Broken { policy: Some(self.by.reference), reason, kind }.into())
     }
-}
-
-impl Origin {
-    fn is_executed(&self) -> bool {
-        matches!(self, Self::Result { source: Source::Tool, .. })
-    }
-
-    fn is_aside(&self) -> bool {
-        matches!(self, Self::Aside)
-    }
-}
-
-fn is_dry(origins: &[Origin]) -> bool {
-    origins.iter().any(|origin| matches!(origin, Origin::Result { source: Source::Tool, dry: true }))
-}
-
-fn too_late() -> (Answer, Origin) {
-    let ToolError { message, kind } = nested_call::too_late();
-    (Answer::Error { message, kind }, Origin::Aside)
-}
-
-/// The script's answer of a call of what it wraps. An answer of people or hooks has no source that a script could pass on.
-fn answer(response: CallResponse) -> (Answer, Origin) {
-    let CallResponse { result, source, dry } = response;
-    match result {
-        Ok(output) => {
-            let origin = match source {
-                Source::Others(_) => Origin::Aside,
-                source => Origin::Result { source, dry },
-            };
-            (Answer::Value(Arc::new(output)), origin)
-        }
-        Err(error) => {
-            let answer = Answer::Error { message: error.message.clone(), kind: error.kind.clone() };
-            (answer, Origin::Error { error, source })
-        }
-    }
-}
-
-/// An answer that has nothing to do with what is wrapped.
-fn aside(value: Value) -> (Answer, Origin) {
-    (Answer::Value(Arc::new(value)), Origin::Aside)
 }

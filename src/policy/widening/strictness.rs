@@ -190,7 +190,8 @@ fn less_strict_settings(
             })
         }
         PolicyKind::Approval(_) => {
-            compare.changed_members(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
+            let members = ["expires", "approvers", "quorum", "answer_by_link", "edits", "remember"];
+            compare.changed_members(&members, |member| {
                 let (old, new) = (compare.before(member), compare.after(member));
                 match member {
                     "expires" => parse_duration(new)

@@ -145,6 +145,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let outcome = self.run_prepared(prepared, decision, started).await;
         let outcome = self.report(&prepared.hooked.call, outcome);
         self.round.end(&outcome);
+        self.context.services.observers.record_outcomes().await;
         outcome
     }
 }

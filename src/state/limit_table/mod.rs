@@ -1,5 +1,6 @@
 //! Limits by key: all-or-nothing batches, and removal of keys that are back at their initial state.
 
+pub mod batch;
 pub mod subset;
 
 use std::collections::{BTreeSet, HashMap};

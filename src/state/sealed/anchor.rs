@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::altered_error;
 use super::envelope::Envelope;
 use crate::host::{
-    Account, Allowance, Amount, Clock, ConditionalWrite, LimitAcquisition, LimitRefusal, RecordKey,
+    Account, Allowance, Amount, Clock, ConditionalWrite, LimitAcquisition, LimitRefusal, Record, RecordKey,
     StateStore, StoreError,
 };
 use crate::json::{Value, canonical_text, json};
@@ -47,6 +47,11 @@ impl AnchoredRecord {
     /// The latest serial number.
     pub fn latest(&self) -> u64 {
         self.versions.last().map_or(0, |(serial, _)| *serial)
+    }
+
+    /// Whether this is the latest version.
+    pub fn has_latest(&self, found: &Envelope) -> bool {
+        self.versions.last().is_some_and(|(serial, name)| *serial == found.serial && *name == found.name)
     }
 
     fn read(value: &Value, version: u64) -> Option<Self> {
@@ -139,6 +144,19 @@ impl Anchor {
             return Ok(None);
         };
         AnchoredRecord::read(&record.value, record.version).map(Some).ok_or_else(damaged_error)
+    }
+
+    /// What the anchor stores about records of a space, in the order of the keys.
+    pub async fn anchored_records(
+        &self,
+        space: &str,
+        keys: &[String],
+    ) -> Result<Vec<Option<AnchoredRecord>>, StoreError> {
+        let keys: Vec<String> = keys.iter().map(|key| anchor_key(RecordKey { space, key })).collect();
+        let records = self.store.records_with_keys(RECORDS, &keys).await?;
+        let read =
+            |record: Record| AnchoredRecord::read(&record.value, record.version).ok_or_else(damaged_error);
+        records.into_iter().map(|record| record.map(read).transpose()).collect()
     }
 
     /// Checks that the stored record is the latest version, or one that is newer than `known`, which was read before it.

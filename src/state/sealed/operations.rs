@@ -145,15 +145,32 @@ impl RecordStore for SealedStore {
     ) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
             let store = self.identity().await?;
-            let page = self.inner.records(space, after, limit).await?;
-            let mut records = Vec::with_capacity(page.records.len());
-            for (key, _) in page.records {
-                // Read again by key, because a later write may have updated the record and the anchor since.
-                let (stored, _) = self.verified_record(store, RecordKey { space, key: &key }).await?;
-                let Some(stored) = stored else { continue };
-                records.push((key, stored.envelope.into()));
+            let RecordPage { records: page, more } = self.inner.records(space, after, limit).await?;
+            let (keys, page): (Vec<String>, Vec<Record>) = page.into_iter().unzip();
+            // Read after the records: a record that is the latest version then was the latest when it was read.
+            let anchored = match &self.anchor {
+                Some(anchor) => Some(anchor.anchored_records(space, &keys).await?),
+                None => None,
+            };
+            let mut records = Vec::with_capacity(keys.len());
+            for (index, (name, record)) in keys.into_iter().zip(page).enumerate() {
+                let key = RecordKey { space, key: &name };
+                let found = self.decrypt_record(store, key, record)?.envelope;
+                let is_latest = anchored.as_ref().is_none_or(|known| {
+                    known.get(index).and_then(Option::as_ref).is_some_and(|known| known.has_latest(&found))
+                });
+                let envelope = if is_latest {
+                    found
+                } else {
+                    // It may have been written since, or its writer has not updated the anchor yet.
+                    match self.verified_record(store, key).await?.0 {
+                        Some(stored) => stored.envelope,
+                        None => continue,
+                    }
+                };
+                records.push((name, envelope.into()));
             }
-            Ok(RecordPage { records, more: page.more })
+            Ok(RecordPage { records, more })
         })
     }
 
