@@ -1,6 +1,7 @@
 //! The decision server: requests and responses over HTTP, and lines of JSON.
 
 mod access;
+mod answer_links;
 mod approvals;
 mod approvals_page;
 mod authzen;
@@ -8,6 +9,7 @@ mod authzen_interop;
 mod browser;
 mod connections;
 mod calls;
+mod email;
 mod events;
 mod fuzzing;
 mod guide;
@@ -15,8 +17,10 @@ mod harness;
 mod histories;
 mod kills_under_load;
 mod lines;
+mod link_office;
 mod notifications;
 mod openapi;
+pub mod process;
 mod restarts;
 mod slack_answers;
 mod tls;

@@ -2,27 +2,12 @@
 
 use callgate::json::{Value, json};
 
-use super::harness::{RunningServer, call};
+use super::harness::{RunningServer, call, identities, token};
 
 const RULES: &str = "policies:
   - { id: ask, match: pay, approval: { message: 'Pay?', expires: 1h } }
   - { id: no-bob, match: { tool: read, where: [ { path: $.context.principal, eq: bob } ] }, deny: {} }
 ";
-
-/// Tokens are `NAME-token-NAME-token`; digests are made here.
-fn identities(entries: &[(&str, &str)]) -> String {
-    use sha2::{Digest, Sha256};
-    let entry = |(name, rest): &(&str, &str)| {
-        let digest: String =
-            Sha256::digest(token(name).as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("  - {{ sha256: {digest}, principal: {name}, {rest} }}\n")
-    };
-    format!("tokens:\n{}", entries.iter().map(entry).collect::<String>())
-}
-
-fn token(name: &str) -> String {
-    format!("{name}-token-{name}-token")
-}
 
 async fn server() -> RunningServer {
     let identities = identities(&[

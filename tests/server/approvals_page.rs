@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use callgate::json::{self, json};
+use callgate::json::{self, Value, json};
 
 use super::harness::{RunningServer, call};
 use crate::fixtures::root;
@@ -29,6 +29,21 @@ fn chromium() -> String {
     path
 }
 
+/// Runs a script that drives the browser, and returns what it has found.
+pub async fn run_script(name: &'static str, arguments: Vec<String>) -> Value {
+    let folder = root().join("tests/server/approvals_page");
+    let (printed, done) = tokio::task::spawn_blocking(move || {
+        let home = packages::node("approvals-page", &folder);
+        std::fs::copy(folder.join(name), home.join(name)).unwrap();
+        let mut command = Command::new("node");
+        packages::run(command.arg(home.join(name)).args(arguments).env("CHROMIUM", chromium()), "")
+    })
+    .await
+    .unwrap();
+    assert!(done, "{printed}");
+    json::parse(printed.lines().last().unwrap()).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn approvers_use_the_page_with_keyboard_and_phone() {
     let server = RunningServer::new(RULES).await;
@@ -40,23 +55,9 @@ async fn approvers_use_the_page_with_keyboard_and_phone() {
     for id in ["c3", "c4"] {
         server.post("/v1/calls", &call(id, "pay", json!({ "note": id, "amount": 6 }))).await;
     }
-    let folder = root().join("tests/server/approvals_page");
-    let home = packages::node("approvals-page", &folder);
-    std::fs::copy(folder.join("check.mjs"), home.join("check.mjs")).unwrap();
-    let (address, token) = (format!("http://{}", server.address), server.token.clone());
-    let (printed, done) = tokio::task::spawn_blocking(move || {
-        packages::run(
-            Command::new("node")
-                .arg(home.join("check.mjs"))
-                .args([address, token])
-                .env("CHROMIUM", chromium()),
-            "",
-        )
-    })
-    .await
-    .unwrap();
-    assert!(done, "{printed}");
-    let found = json::parse(printed.lines().last().unwrap()).unwrap();
+    let found =
+        run_script("check.mjs", vec![format!("http://{}", server.address), server.token.clone()]).await;
+    let printed = found.to_string();
     assert_eq!(found["errors"], json!([]), "{printed}");
     assert_eq!(found["violations"], json!([]), "{printed}");
     assert_eq!(found["overflow"], json!([]), "{printed}");

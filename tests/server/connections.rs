@@ -1,48 +1,16 @@
 //! Many connections at once, to the server as a process.
 
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::process::ServerProcess;
+
 const IDLE: u16 = 10_000;
 /// Connections of one network.
 const PER_NETWORK: u16 = 500;
-
-/// A running `callgate serve`.
-struct ServerProcess {
-    child: Child,
-    address: SocketAddr,
-    /// The rules and the state.
-    _folder: tempfile::TempDir,
-}
-
-impl ServerProcess {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("rules.yaml"), "policies: []").unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_callgate"))
-            .args(["serve", "--policies", "rules.yaml", "--listen", "127.0.0.1:0"])
-            .current_dir(&folder)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let (_, rest) = line.split_once("http://").unwrap_or_else(|| panic!("{line}"));
-        Self { child, address: rest.split(';').next().unwrap().parse().unwrap(), _folder: folder }
-    }
-}
-
-impl Drop for ServerProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// A connection from a network of this machine that sends one request and stays open.
 async fn idle_connection(address: SocketAddr, number: u16) -> TcpStream {
@@ -68,7 +36,9 @@ async fn ten_thousand_idle_connections_leave_the_server_responsive() {
     );
     // The server itself raises the limit that it inherits.
     setrlimit(Resource::Nofile, Rlimit { current: Some(1_024), maximum: limit.maximum }).unwrap();
-    let server = ServerProcess::start();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rules.yaml"), "policies: []").unwrap();
+    let server = ServerProcess::start(folder.path(), &["--listen", "127.0.0.1:0"]);
     setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }).unwrap();
     let mut open = Vec::new();
     for number in 0..IDLE {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use callgate::json::{self, Value, json};
 use callgate::{Engine, EngineBuilder, Keys, Observer, load_text};
 use callgate_http::IdentityFile;
-use callgate_server::{ActivityLog, DecisionServer, Notifier};
+use callgate_server::{ActivityLog, DecisionServer, NotificationTasks, Notifier};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -86,6 +86,23 @@ impl RunningServer {
         let (folder, answers) = (tempfile::tempdir().unwrap(), notifier.channel_answers());
         let (server, _) = server_and_engine(rules, folder.path(), |builder| builder.observer(notifier));
         Self::listen(server.with_channel_answers(answers), folder).await
+    }
+
+    /// A server that sends messages and takes the answers that they lead to. Its callers have tokens, and an observer gets all events.
+    pub async fn with_messages(
+        rules: &str,
+        identities: &str,
+        (notifier, tasks): (Notifier, &NotificationTasks),
+        observer: impl Observer + 'static,
+    ) -> Self {
+        let (folder, answers) = (tempfile::tempdir().unwrap(), notifier.channel_answers());
+        let path = folder.path().join("identities.yaml");
+        std::fs::write(&path, identities).unwrap();
+        let observe = |builder: EngineBuilder| builder.observer(notifier).observer(observer);
+        let (server, engine) = server_and_engine(rules, folder.path(), observe);
+        tasks.report_to(engine);
+        let file = IdentityFile::open(&path).unwrap();
+        Self::listen(server.with_channel_answers(answers).with_identity_file(file), folder).await
     }
 
     /// A server whose engine notifies an observer.
@@ -189,6 +206,22 @@ fn server_and_engine(
         Engine::builder(load_text(rules).unwrap()).store(Arc::clone(&store)).keys(Keys::parse(KEY).unwrap());
     let engine = observe(activity.observe(builder)).build();
     (DecisionServer::new(engine.clone(), store, activity), engine)
+}
+
+/// An identity file. Tokens are `NAME-token-NAME-token`; digests are made here.
+pub fn identities(entries: &[(&str, &str)]) -> String {
+    use sha2::{Digest, Sha256};
+    let entry = |(name, rest): &(&str, &str)| {
+        let digest: String =
+            Sha256::digest(token(name).as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("  - {{ sha256: {digest}, principal: {name}, {rest} }}\n")
+    };
+    format!("tokens:\n{}", entries.iter().map(entry).collect::<String>())
+}
+
+/// The token of a name in [`identities`].
+pub fn token(name: &str) -> String {
+    format!("{name}-token-{name}-token")
 }
 
 /// A call in a session.

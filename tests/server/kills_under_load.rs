@@ -1,15 +1,14 @@
 //! A server that is killed and restarted again and again while hosts send calls: nothing is lost, and nothing runs twice.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use callgate::json::{self, Value, json};
+use callgate::json::{Value, json};
+
+use super::process::{self, ServerProcess};
 
 const HOSTS: usize = 8;
 const CALLS: usize = 30;
@@ -17,42 +16,13 @@ const KILLS: usize = 12;
 /// Of the calls of all hosts together.
 const LIMIT: usize = 200;
 
-fn start(folder: &Path, port: u16) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_callgate"))
-        .args(["serve", "--policies", "rules.yaml", "--listen", &format!("127.0.0.1:{port}")])
-        .current_dir(folder)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
-    assert!(first.contains("listening"), "{first}");
-    std::thread::spawn(move || lines.for_each(drop));
-    child
-}
-
-/// The status and body of a response. `None` if the server was killed meanwhile.
-fn post(port: u16, path: &str, body: &Value) -> Option<(u16, Value)> {
-    let mut socket = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    socket.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
-    let body = body.to_string();
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    socket.write_all(request.as_bytes()).ok()?;
-    let mut response = String::new();
-    socket.read_to_string(&mut response).ok()?;
-    let (head, body) = response.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, json::parse(body).ok()?))
-}
-
-/// Brings a call to its outcome as a host does: sends it until there is one, and executes it when it is told to. Returns the outcome.
-fn bring_to_outcome(port: u16, id: &str, executed: &Mutex<Vec<String>>) -> String {
+/// Brings a call to its outcome as a host does: sends it until there is one, and executes it when the server says so. Returns the outcome.
+fn bring_to_outcome(address: SocketAddr, id: &str, executed: &Mutex<Vec<String>>) -> String {
     let call = json!({ "call": { "id": id, "tool": "pay", "input": { "id": id } }, "session": "s" });
+    let post = |path: &str, body: &Value| process::send(address, ("POST", path), "", body);
     let mut executions: Vec<String> = Vec::new();
     loop {
-        let mut response = post(port, "/v1/calls?wait=5", &call);
+        let mut response = post("/v1/calls?wait=5", &call);
         while let Some((200, status)) = &response
             && status["status"] == "execute"
         {
@@ -61,8 +31,7 @@ fn bring_to_outcome(port: u16, id: &str, executed: &Mutex<Vec<String>>) -> Strin
                 executed.lock().unwrap().push(id.to_owned());
                 executions.push(execution.clone());
             }
-            response =
-                post(port, &format!("/v1/executions/{execution}?wait=5"), &json!({ "output": "paid" }));
+            response = post(&format!("/v1/executions/{execution}?wait=5"), &json!({ "output": "paid" }));
         }
         match response {
             Some((200, done)) if done["status"] == "completed" => {
@@ -80,8 +49,9 @@ fn nothing_is_lost_and_nothing_runs_twice() {
     let rules =
         format!("policies: [ {{ id: most, match: pay, rate_limit: {{ limit: {LIMIT}, per: 1h }} }} ]");
     std::fs::write(folder.path().join("rules.yaml"), rules).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut server = start(folder.path(), port);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let start = || ServerProcess::start(folder.path(), &["--listen", &address.to_string()]);
+    let mut server = start();
     let (executed, working) = (Mutex::new(Vec::new()), AtomicUsize::new(HOSTS));
     let outcomes: Vec<String> = std::thread::scope(|scope| {
         let hosts: Vec<_> = (0..HOSTS)
@@ -89,7 +59,8 @@ fn nothing_is_lost_and_nothing_runs_twice() {
                 let (executed, working) = (&executed, &working);
                 scope.spawn(move || {
                     let ids = (0..CALLS).map(|number| format!("c{host}-{number}"));
-                    let outcomes: Vec<String> = ids.map(|id| bring_to_outcome(port, &id, executed)).collect();
+                    let outcomes: Vec<String> =
+                        ids.map(|id| bring_to_outcome(address, &id, executed)).collect();
                     working.fetch_sub(1, Ordering::SeqCst);
                     outcomes
                 })
@@ -100,14 +71,12 @@ fn nothing_is_lost_and_nothing_runs_twice() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(40 + 37 * (kill as u64 % 5)));
-            server.kill().unwrap();
-            server.wait().unwrap();
-            server = start(folder.path(), port);
+            server.kill();
+            server = start();
         }
         hosts.into_iter().flat_map(|host| host.join().unwrap()).collect()
     });
-    server.kill().unwrap();
-    server.wait().unwrap();
+    drop(server);
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
     let executed = executed.into_inner().unwrap();
     executed.iter().for_each(|id| *times.entry(id).or_default() += 1);

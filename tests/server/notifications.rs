@@ -36,7 +36,9 @@ fn notifier(file: &str) -> (Notifier, NotificationTasks, Log) {
     let file = NotificationFile::open(&path, variable).unwrap_or_else(|error| panic!("{error}"));
     let log = Log::default();
     let lines = Arc::clone(&log);
-    let (notifier, tasks) = Notifier::start(file, move |line| lines.lock().unwrap().push(line.to_owned()));
+    let (notifier, tasks) = Notifier::start(file, Keys::parse(KEY).unwrap(), move |line| {
+        lines.lock().unwrap().push(line.to_owned())
+    });
     (notifier, tasks, log)
 }
 
@@ -76,6 +78,9 @@ async fn webhooks_are_signed_and_redacted() {
     assert_eq!((&data["session"], &data["message"]), (&json!("chat 7"), &json!("Pay bob?")));
     assert_eq!(data["input"]["card"], "[payment_card]");
     assert_eq!(data["link"], "https://approvals.test/#search=pay");
+    for name in ["approve_link", "deny_link"] {
+        assert!(data[name].as_str().unwrap().starts_with("https://approvals.test/answer#cg2."), "{data}");
+    }
     assert!(!body.contains("4111"), "{body}");
 }
 
@@ -96,7 +101,32 @@ async fn chat_products_get_plain_text_without_arguments() {
         }
         if kind == "ntfy" {
             assert_eq!(body["topic"], "mcp");
+            assert_eq!(
+                (&body["actions"][0]["action"], &body["actions"][1]["label"]),
+                (&json!("view"), &json!("Deny"))
+            );
         }
+    }
+}
+
+#[tokio::test]
+async fn templates_set_texts_and_nothing_else() {
+    let hostile = "<!channel> \u{202e} {{ tool }}";
+    for kind in ["slack", "teams", "ntfy"] {
+        let file = format!(
+            "page: https://approvals.test\nchannels: [ {{ type: {kind}, url: 'URL', arguments: true, templates: {{ approval_requested: \
+             {{ title: 'In {{{{ session }}}}: {{{{ tool }}}}', text: \"{{{{ message }}}}\\nAsk finance.\", footer: 'By {{{{ policies }}}} until {{{{ expires_at }}}}' }} }} }} ]"
+        );
+        let got = received(&file, hostile).await;
+        let text = got[0].body.to_string();
+        for part in ["In chat 7: pay", "{{ tool }}?\\nAsk finance.", "By ask until 20", "payment_card"] {
+            assert!(text.contains(part), "{kind}, {part}: {text}");
+        }
+        assert!(
+            !text.contains('\u{202e}') && text.contains("https://approvals.test/#search=pay"),
+            "{kind}: {text}"
+        );
+        assert_eq!(text.contains("https://approvals.test/answer#"), kind != "slack", "{kind}: {text}");
     }
 }
 
@@ -163,6 +193,60 @@ fn invalid_files_are_explained() {
         ("channels: [ { type: slack, url_env: NONE } ]", "not set or empty"),
         ("channels: [ { type: pager, url: 'https://a.test' } ]", "type"),
         ("page: approvals\nchannels: [ { type: slack, url: 'https://a.test' } ]", "this is not a URL"),
+        (
+            "page: 'https://a.test/path'\nchannels: [ { type: slack, url: 'https://a.test' } ]",
+            "a scheme, a host and a port only",
+        ),
+        (
+            "page: 'https://a:b@a.test'\nchannels: [ { type: slack, url: 'https://a.test' } ]",
+            "a scheme, a host and a port only",
+        ),
+        ("page: 'http://a.test'\nchannels: [ { type: slack, url: 'https://a.test' } ]", "over TLS"),
+        (
+            "channels: [ { type: teams, url: 'https://a.test', from: a@a.test } ]",
+            "only for channels of the type `email`",
+        ),
+        ("channels: [ { type: email, url: 'smtp://a.test', from: a@a.test } ]", "whose URL is missing"),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'smtp://a.test', from: a@a.test } ]",
+            "nobody gets the messages",
+        ),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'smtp://a.test', approvers: { a@a.test: { principal: a } } } ]",
+            "`from` is missing",
+        ),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'https://a.test', from: a@a.test, approvers: { a@a.test: { principal: a } } } ]",
+            "not the URL of a mail server",
+        ),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'smtp://u:SECRET@a.test', from: a@a.test, approvers: { a@a.test: { principal: a } } } ]",
+            "a host and a port only",
+        ),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'smtp://a.test', from: a@a.test, user: u, approvers: { a@a.test: { principal: a } } } ]",
+            "needed together",
+        ),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'smtp://a.test', from: a@a.test, approvers: { \"a@a.test\\nBcc: b@b.test\": { principal: a } } } ]",
+            "not an e-mail address",
+        ),
+        (
+            "page: 'https://a.test'\nchannels: [ { type: email, url: 'smtp://a.test', from: a@a.test, ca_file: none.pem, approvers: { a@a.test: { principal: a } } } ]",
+            "can't be read",
+        ),
+        (
+            "channels: [ { type: slack, url: 'https://a.test', templates: { approval_requested: { title: '{{ tol }}' } } } ]",
+            "the values of `approval_requested` messages are `tool`, `server`",
+        ),
+        (
+            "channels: [ { type: slack, url: 'https://a.test', templates: { approval_answered: { text: '{{ input.card }}' } } } ]",
+            "the values of `approval_answered` messages are `tool`, `session`",
+        ),
+        (
+            "channels: [ { type: slack, url: 'https://a.test', templates: { approval_requested: { footer: '{{ tool' } } } ]",
+            "not closed",
+        ),
     ] {
         std::fs::write(&path, file).unwrap();
         let variable = |name: &str| (name == "SHORT").then(|| "short".to_owned());

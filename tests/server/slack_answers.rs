@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use callgate::Keys;
 use callgate::json::{Value, json};
 use callgate_server::{NotificationFile, NotificationTasks, Notifier};
 use data_encoding::HEXLOWER;
 use hmac::{KeyInit, Mac};
 use sha2::Sha256;
 
-use super::harness::{Reply, RunningServer, call};
+use super::harness::{KEY, Reply, RunningServer, call};
 use crate::gateway_http::harness::{ReceivedRequest, Upstream, response};
 
 const SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
@@ -42,7 +43,7 @@ impl Office {
         std::fs::write(&path, file).unwrap();
         let file = NotificationFile::open(&path, |name| (name == "SECRET").then(|| SECRET.to_owned()));
         let file = file.unwrap_or_else(|error| panic!("{error}"));
-        let (notifier, tasks) = Notifier::start(file, |line| panic!("{line}"));
+        let (notifier, tasks) = Notifier::start(file, Keys::parse(KEY).unwrap(), |line| panic!("{line}"));
         Self { server: RunningServer::with_notifier(RULES, notifier).await, slack, _tasks: tasks }
     }
 

@@ -1,7 +1,9 @@
 //! Tools of MCP servers that the decision server runs itself, on servers that misbehave.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{self, Value, json};
@@ -9,6 +11,7 @@ use callgate_mcp::{Gateway, ServerSpec, StdioSpec, ToolServers, Transport};
 use tempfile::TempDir;
 
 use super::harness::{Reply, RunningServer, call};
+use super::process::{ServerProcess, send};
 use crate::fixtures::root;
 
 const RULES: &str = "policies:
@@ -28,10 +31,7 @@ fn gateway(engine: &Engine, folder: &Path, name: &str) -> Gateway {
         cwd: None,
     };
     let reach = Transport::Child(spec);
-    Gateway::new(
-        engine.clone(),
-        [ServerSpec { name: name.to_owned(), prefix: Some(format!("{name}__")), reach, rules: None }],
-    )
+    Gateway::new(engine.clone(), [ServerSpec::new(name, reach).with_prefix(format!("{name}__"))])
 }
 
 /// A decision server with the server `files`, after a change of its gateway.
@@ -148,7 +148,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
             assert_eq!(cancelled["params"]["requestId"], id);
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the server was not notified");
 }
@@ -220,4 +220,106 @@ async fn a_name_that_two_servers_have_belongs_to_the_one_that_the_call_names() {
     assert_eq!(effect(json!({ "tool": "files__forbidden" })).await, "deny");
     assert_eq!(effect(json!({ "tool": "forbidden", "server": "mail" })).await, "run");
     assert_eq!(effect(json!({ "tool": "mail__forbidden" })).await, "run");
+}
+
+#[test]
+fn the_command_line_starts_servers_and_rejects_what_has_no_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("rules.yaml"), RULES).unwrap();
+    let script = root().join("tests/gateway/faulty.py");
+    let command = format!("command: [python3, {}, ., files]", script.display());
+    let write = |text: String| fs::write(folder.path().join("servers.yaml"), text).unwrap();
+    for (text, why) in [
+        (format!("servers: [ {{ name: files, {command} }} ]\nstate: 'file:x.db'"), "`state` in `servers.yaml`"),
+        (format!("servers: [ {{ name: files, {command}, policies: rules.yaml }} ]"), "add `server: files` to their `match`"),
+        (
+            "servers: [ { name: files, url: 'https://x.test/mcp', auth: { pass_through: { audience: x } } } ]".to_owned(),
+            "which only `callgate proxy` has",
+        ),
+    ] {
+        write(text);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_callgate"));
+        command.args(["serve", "--policies", "rules.yaml", "--servers", "servers.yaml", "--listen", "127.0.0.1:0"]);
+        let output = command.current_dir(&folder).output().unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && printed.contains(why), "{printed}");
+    }
+    write(format!("servers: [ {{ name: files, {command} }} ]"));
+    let server =
+        ServerProcess::start(folder.path(), &["--servers", "servers.yaml", "--listen", "127.0.0.1:0"]);
+    let done = server.send("POST", "/v1/calls", &call("c1", "files__echo", json!({ "text": "it" })));
+    assert_eq!(done["outcome"]["output"]["content"][0]["text"], "done it", "{done}");
+}
+
+#[test]
+fn servers_follow_their_file() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let [folder, mail, other_mail] = &folders;
+    fs::write(folder.path().join("rules.yaml"), RULES).unwrap();
+    let script = root().join("tests/gateway/faulty.py");
+    let server = |name: &str, folder: &TempDir| {
+        let paths = [&script, folder.path()].map(|path| path.display().to_string());
+        format!("  - {{ name: {name}, command: {} }}\n", json!(["python3", paths[0], paths[1], name]))
+    };
+    let write = |servers: &[String], more: &str| {
+        fs::write(folder.path().join("servers.yaml"), format!("servers:\n{}{more}", servers.concat()))
+            .unwrap();
+    };
+    let count = |folder: &TempDir, method: &str| {
+        let log = fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        log.lines().filter(|line| json::parse(line).unwrap()["method"] == method).count()
+    };
+    let files = server("files", folder);
+    write(std::slice::from_ref(&files), "");
+    let process =
+        ServerProcess::start(folder.path(), &["--servers", "servers.yaml", "--listen", "127.0.0.1:0"]);
+    let run = |id: &str, tool: &str, input: Value| process.send("POST", "/v1/calls", &call(id, tool, input));
+    let names = || {
+        let listed = process.send("GET", "/v1/tools", &Value::Null)["tools"].clone();
+        let name = |tool: &Value| tool["name"].as_str().unwrap().split("__").next().unwrap().to_owned();
+        listed.as_array().unwrap().iter().map(name).collect::<BTreeSet<String>>()
+    };
+    let wait_for = |expected: &[&str]| {
+        while !names().iter().eq(expected) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    wait_for(&["files"]);
+    assert_eq!(run("c1", "mail__echo", json!({}))["status"], "execute", "the host's own tool");
+    let handshakes = count(folder, "initialize");
+
+    write(&[files.clone(), server("mail", mail)], "");
+    wait_for(&["files", "mail"]);
+    assert_eq!(run("c2", "mail__echo", json!({}))["outcome"]["outcome"], "executed");
+
+    // A file with other changes is rejected as a whole; the next good one is used.
+    write(std::slice::from_ref(&files), "context: { principal: eve }\n");
+    // A call in progress at a server that is replaced completes there.
+    let slow = run_in_background(&process, &call("c3", "mail__slow", json!({ "seconds": 4 })));
+    while count(mail, "tools/call") < 2 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(names().len(), 2);
+    write(&[files, server("mail", other_mail)], "");
+    while count(other_mail, "tools/list") == 0 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(run("c4", "mail__echo", json!({}))["outcome"]["outcome"], "executed");
+    assert_eq!((count(other_mail, "tools/call"), count(mail, "tools/call")), (1, 2));
+    assert_eq!(slow.join().unwrap()["outcome"]["outcome"], "executed");
+    assert_eq!(count(folder, "initialize"), handshakes, "the server that stays is not restarted");
+
+    write(&[server("mail", other_mail)], "");
+    wait_for(&["mail"]);
+    assert_eq!(run("c5", "files__echo", json!({}))["status"], "execute", "no server has it any more");
+    assert_eq!(count(folder, "tools/call"), 0);
+}
+
+/// Sends a call from a thread of its own.
+fn run_in_background(process: &ServerProcess, body: &Value) -> std::thread::JoinHandle<Value> {
+    let (address, token, body) = (process.address, process.token.clone(), body.clone());
+    std::thread::spawn(move || {
+        let headers = format!("authorization: Bearer {token}\r\n");
+        send(address, ("POST", "/v1/calls"), &headers, &body).unwrap().1
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use callgate::Keys;
 use callgate_server::{NotificationFile, NotificationTasks, Notifier};
 use tokio::runtime::Runtime;
 
@@ -31,8 +32,8 @@ impl NotifyArgs {
     }
 }
 
-/// Starts sending the messages of a file.
-pub(super) fn start(file: NotificationFile, runtime: &Runtime) -> (Notifier, NotificationTasks) {
+/// Starts sending the messages of a file, with links that are sealed with these keys.
+pub(super) fn start(file: NotificationFile, keys: Keys, runtime: &Runtime) -> (Notifier, NotificationTasks) {
     let _context = runtime.enter();
-    Notifier::start(file, |text| print_warning(text))
+    Notifier::start(file, keys, |text| print_warning(text))
 }

@@ -13,25 +13,34 @@ const stages = {
   settled: "Completed",
 };
 
-/** The article of a request. `changed` is called with the request after an answer, `failed` with an error. */
-export function requestView(item, changed, failed) {
-  const id = `request-${item.key}`;
-  const article = element("article", { class: "request", id, "aria-labelledby": `${id}-title`, tabindex: "-1" });
+/** What is asked: heading, facts, question, arguments, and the answers so far. `id` is that of the heading. */
+export function requestSummary(item, id) {
   const server = item.server === null ? "" : ` on ${visible(item.server)}`;
-  article.append(element("h3", { id: `${id}-title` }, `${visible(item.tool)}${server}`));
-  if (item.stage === "waiting") {
-    const box = element("input", { type: "checkbox", id: `select-${item.key}`, checked: isSelected(item), onchange: () => select(item, box.checked) });
-    article.append(element("label", { class: "select", for: box.id }, box, " Select"));
-  }
   const facts = [];
   if (item.requester !== null) facts.push(`requested by ${visible(item.requester)}`);
   if (item.asked_at !== null) facts.push(time(item.asked_at));
   if (item.expires_at !== null && item.stage === "waiting") facts.push(element("span", {}, "expires ", time(item.expires_at)));
   if (item.policies.length > 0) facts.push(`required by ${item.policies.map(visible).join(", ")}`);
-  article.append(element("p", { class: "facts" }, facts.flatMap((fact, index) => (index === 0 ? [fact] : [" · ", fact]))));
-  article.append(element("p", { class: "question" }, visible(item.message ?? item.card.text)));
-  article.append(cardFields(item.card));
-  article.append(...progress(item));
+  return [
+    element("h3", { id }, `${visible(item.tool)}${server}`),
+    element("p", { class: "facts" }, facts.flatMap((fact, index) => (index === 0 ? [fact] : [" · ", fact]))),
+    element("p", { class: "question" }, visible(item.message ?? item.card.text)),
+    cardFields(item.card),
+    ...progress(item),
+  ];
+}
+
+/** The article of a request. `changed` is called with the request after an answer, `failed` with an error. */
+export function requestView(item, changed, failed) {
+  const id = `request-${item.key}`;
+  const article = element("article", { class: "request", id, "aria-labelledby": `${id}-title`, tabindex: "-1" });
+  const [heading, ...summary] = requestSummary(item, `${id}-title`);
+  article.append(heading);
+  if (item.stage === "waiting") {
+    const box = element("input", { type: "checkbox", id: `select-${item.key}`, checked: isSelected(item), onchange: () => select(item, box.checked) });
+    article.append(element("label", { class: "select", for: box.id }, box, " Select"));
+  }
+  article.append(...summary);
   if (item.stage === "waiting") article.append(answerForm(item, article, changed, failed));
   else article.append(element("p", { class: "status" }, statusText(item)));
   return article;
@@ -57,7 +66,8 @@ function progress(item) {
   return shown;
 }
 
-function statusText(item) {
+/** How far a request is that is no longer pending. */
+export function statusText(item) {
   const outcome = item.outcome?.outcome;
   const decision = item.decision === null ? "" : `: ${item.decision}`;
   return `${stages[item.stage] ?? item.stage}${decision}${outcome === undefined ? "" : `: ${outcome}`}`;

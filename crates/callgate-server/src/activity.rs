@@ -1,13 +1,14 @@
 //! What happened lately: an observer of the engine that keeps the last completed calls, and publishes events to open streams.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use callgate::approval::LedgerKey;
 use callgate::json::{Map, Value, json};
 use callgate::{EngineEvent, EngineEventKind, Observer};
 use tokio::sync::broadcast;
 
+use crate::approval_list::ApprovalList;
 use crate::session_name::shown_name;
 
 /// The number of entries that are kept.
@@ -22,8 +23,8 @@ const MAX_BACKLOG: usize = 1_024;
 pub(crate) struct Activity {
     entries: Mutex<Entries>,
     streams: broadcast::Sender<Arc<ActivityEntry>>,
-    /// Changes with every event of an approval request.
-    approval_changes: AtomicU64,
+    /// The approval requests, with what the events changed.
+    pub(crate) approvals: ApprovalList,
 }
 
 #[derive(Default)]
@@ -53,22 +54,12 @@ impl Activity {
         Arc::new(Self {
             entries: Mutex::default(),
             streams: broadcast::channel(MAX_BACKLOG).0,
-            approval_changes: AtomicU64::new(0),
+            approvals: ApprovalList::default(),
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes whenever an approval request of this process does.
-    pub(crate) fn approval_version(&self) -> u64 {
-        self.approval_changes.load(Ordering::Acquire)
-    }
-
-    /// Notes that an approval request was answered.
-    pub(crate) fn approval_changed(&self) {
-        self.approval_changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The events from now on.
@@ -130,6 +121,11 @@ pub(crate) struct ActivityObserver(pub(crate) Arc<Activity>);
 
 impl Observer for ActivityObserver {
     fn on_event(&self, event: &EngineEvent<'_>) {
+        let note_change = |approval_id: &str| {
+            if let Some(run) = event.run {
+                self.0.approvals.note_change(LedgerKey::of_approval(run.conversation, approval_id));
+            }
+        };
         let members = match &event.kind {
             EngineEventKind::CallCompleted(span) => {
                 let outcome = span.outcome;
@@ -147,12 +143,12 @@ impl Observer for ActivityObserver {
                 })
             }
             EngineEventKind::ApprovalRequested(request) => {
-                self.0.approval_changed();
+                note_change(&request.approval_id);
                 json!({ "id": request.tool_call_id, "tool": request.tool_name, "approval": request.approval_id,
                     "message": request.message })
             }
             EngineEventKind::ApprovalDecided(decision) => {
-                self.0.approval_changed();
+                note_change(&decision.approval_id);
                 json!({ "id": decision.tool_call_id, "tool": decision.tool_name, "approval": decision.approval_id,
                     "approved": decision.approved, "code": decision.code, "by": decision.by, "comment": decision.reason })
             }

@@ -12,7 +12,6 @@ use callgate_mcp::ToolServers;
 use tokio::sync::watch;
 
 use crate::activity::Activity;
-use crate::approval_list::ApprovalList;
 use crate::operation_table::OperationTable;
 
 /// How long a host may take to report the result of a call, by default.
@@ -22,7 +21,6 @@ pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 pub(crate) struct Api {
     pub(crate) engine: Engine,
     pub(crate) inbox: Inbox,
-    pub(crate) approvals: ApprovalList,
     pub(crate) activity: Arc<Activity>,
     pub(crate) operations: OperationTable,
     /// The operator's context of every call.
@@ -43,16 +41,7 @@ impl Api {
         let ApiSettings { context, report_timeout, tool_servers, closing } = settings;
         let inbox = Inbox::new(store, engine.keys().clone(), SystemClock);
         let operations = OperationTable::new(report_timeout);
-        Self {
-            engine,
-            inbox,
-            approvals: ApprovalList::default(),
-            activity,
-            operations,
-            context,
-            tool_servers,
-            closing,
-        }
+        Self { engine, inbox, activity, operations, context, tool_servers, closing }
     }
 
     /// The unique name of a caller.

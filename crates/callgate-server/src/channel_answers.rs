@@ -29,7 +29,7 @@ impl Api {
             || Problem::new(403, "access_denied", "You are not among the approvers of this channel.");
         let approver = signed.approver().ok_or_else(refused)?;
         let click = &signed.click;
-        let items = self.approvals.items(&self.inbox, self.activity.approval_version()).await;
+        let items = self.activity.approvals.items(&self.inbox).await;
         let items = items.map_err(|error| Problem::unavailable("store_unavailable", error.to_string()))?;
         let item = items.iter().find(|item| item.qualified_id() == click.request && sees(approver, item));
         let item = item.ok_or_else(|| Problem::not_found("There is no such approval request any more."))?;
@@ -39,7 +39,7 @@ impl Api {
         };
         let body =
             AnswerBody { decision, digest: click.digest.clone(), reason: None, input: None, output: None };
-        let after = answer_item(self, approver, item, body, Some("slack")).await?;
+        let after = answer_item(self, approver, item, body, "slack").await?;
         let by = approver.context.get("principal").and_then(|name| name.as_str()).unwrap_or_default();
         let done = match (click.choice, after.is_pending()) {
             (Choice::Deny, _) => "denied",

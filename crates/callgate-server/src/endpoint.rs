@@ -131,6 +131,8 @@ pub(crate) struct ApiRequest {
     pub(crate) body_bytes: usize,
     /// The trace that the request names (W3C Trace Context).
     pub(crate) trace: RequestTrace,
+    /// Whether the approvals page sends it.
+    pub(crate) is_from_page: bool,
     /// What identifies the request if it is sent again, with the digest of its content.
     pub(crate) retry: Option<RetryKey>,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
 use callgate::call::RequestTrace;
@@ -19,11 +20,12 @@ use crate::api::Api;
 use crate::browser_sessions::BrowserSessions;
 use crate::endpoint::{ApiRequest, ApiResponse, RequestBody, parse_query};
 use crate::event_stream::event_stream;
+use crate::link_answers::LinkVisitor;
 use crate::notifications::ChannelAnswers;
 use crate::openapi::openapi_document;
 use crate::page;
 use crate::problem::{MEDIA_TYPE, Problem};
-use crate::request_types::SignInBody;
+use crate::request_types::{LinkAnswerBody, LinkBody, SignInBody};
 use crate::router::UnroutedRequest;
 
 /// The longest body, in bytes.
@@ -104,6 +106,9 @@ impl HttpState {
                 check_page_request(&parts.headers)?;
                 return cookie_response(self.browser_sessions.end(&parts.headers, self.is_secure));
             }
+            (&Method::POST, "/v1/answer-links" | "/v1/answer-links/answers") => {
+                return self.follow_link(parts, body).await;
+            }
             (&Method::POST, "/v1/channels/slack") => return self.take_click(&parts.headers, body).await,
             _ => {}
         }
@@ -122,8 +127,9 @@ impl HttpState {
         let idempotency_key =
             idempotency_key.map_err(|error| Problem::invalid(error.to_string()))?.map(str::to_owned);
         let query = parse_query(parts.uri.query().unwrap_or_default());
-        let unrouted =
-            UnroutedRequest { caller, method: method.as_str(), path: &path, query, trace, idempotency_key };
+        let is_from_page = parts.headers.contains_key(PAGE_HEADER);
+        let (method, path) = (method.as_str(), path.as_str());
+        let unrouted = UnroutedRequest { caller, method, path, query, trace, is_from_page, idempotency_key };
         let routed = self.api.route(unrouted)?;
         let body = match routed.takes_body() {
             true => read_body(&parts.headers, body, MAX_BODY).await?,
@@ -172,6 +178,28 @@ impl HttpState {
         })
     }
 
+    /// Shows the request of a link, or records its answer. The token is in the body, so that no URL has it.
+    async fn follow_link(&self, parts: Parts, body: Body) -> Result<Response, Problem> {
+        check_page_request(&parts.headers)?;
+        let mut request = self.page_request(&parts.headers, body).await?;
+        let certificate = parts.extensions.get::<ClientCertificate>();
+        // Who has not signed in may have a link that proves who they are.
+        let signed_in = self.authenticate(&parts.method, &parts.headers, certificate).await.ok();
+        let signed_in = signed_in.filter(|caller| caller.access.allows(Access::Approver));
+        let visitor = LinkVisitor { signed_in: signed_in.as_ref(), channels: self.channel_answers.as_ref() };
+        let shown = match parts.uri.path() {
+            "/v1/answer-links" => {
+                let LinkBody { link } = request.take_body()?;
+                self.api.show_link(&link, visitor).await?
+            }
+            _ => {
+                let LinkAnswerBody { link, reason } = request.take_body()?;
+                self.api.answer_link(&link, reason, visitor).await?
+            }
+        };
+        Ok(api_response(ApiResponse::ok(shown)))
+    }
+
     /// Takes a click in Slack. Slack waits three seconds for the response, so the answer is recorded afterwards.
     async fn take_click(self: &Arc<Self>, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
         let bytes = read_bytes(body, MAX_CLICK).await?;
@@ -190,17 +218,7 @@ impl HttpState {
     /// Signs a person in, who enters a token on the page.
     async fn sign_in(&self, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
         check_page_request(headers)?;
-        let RequestBody { value: body, bytes: body_bytes } = read_body(headers, body, MAX_SIGN_IN).await?;
-        let mut request = ApiRequest {
-            caller: Caller::anonymous(),
-            parameters: Vec::new(),
-            query: Default::default(),
-            body,
-            body_bytes,
-            trace: RequestTrace::default(),
-            retry: None,
-        };
-        let SignInBody { token } = request.take_body()?;
+        let SignInBody { token } = self.page_request(headers, body).await?.take_body()?;
         let authorization = format!("Bearer {}", token.trim());
         let credentials = Credentials { authorization: Some(&authorization), certificate: None };
         let caller = self.verify(credentials).await?;
@@ -208,6 +226,21 @@ impl HttpState {
             return Err(Problem::new(403, "access_denied", "this token does not give `approver` access"));
         }
         cookie_response(self.browser_sessions.start(caller, self.is_secure)?)
+    }
+
+    /// A request of the page, whose caller is not known.
+    async fn page_request(&self, headers: &HeaderMap, body: Body) -> Result<ApiRequest, Problem> {
+        let RequestBody { value: body, bytes: body_bytes } = read_body(headers, body, MAX_SIGN_IN).await?;
+        Ok(ApiRequest {
+            caller: Caller::anonymous(),
+            parameters: Vec::new(),
+            query: Default::default(),
+            body,
+            body_bytes,
+            trace: RequestTrace::default(),
+            is_from_page: true,
+            retry: None,
+        })
     }
 }
 

@@ -100,6 +100,7 @@ async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<Ap
         path,
         query: parse_query(query),
         trace,
+        is_from_page: false,
         idempotency_key,
     };
     let routed = api.route(unrouted)?;

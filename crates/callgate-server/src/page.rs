@@ -1,4 +1,5 @@
-//! The approvals page: files that are part of the program, without data. The page loads data through the API.
+//! The approvals page, and the page of links that answer: files that are part of the program, without data. The pages load data through
+//! the API.
 
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -16,6 +17,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/assets/card_fields.js", "text/javascript; charset=utf-8", include_str!("../page/card_fields.js")),
     ("/assets/selection.js", "text/javascript; charset=utf-8", include_str!("../page/selection.js")),
     ("/assets/request_view.js", "text/javascript; charset=utf-8", include_str!("../page/request_view.js")),
+    ("/answer", "text/html; charset=utf-8", include_str!("../page/answer.html")),
+    ("/assets/answer.js", "text/javascript; charset=utf-8", include_str!("../page/answer.js")),
     ("/assets/approvals.js", "text/javascript; charset=utf-8", include_str!("../page/approvals.js")),
 ];
 

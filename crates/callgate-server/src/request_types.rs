@@ -193,6 +193,25 @@ pub(crate) struct SignInBody {
     pub(crate) token: String,
 }
 
+/// The link of a message, which a person has opened.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkBody {
+    /// The token of the link.
+    pub(crate) link: String,
+}
+
+/// The answer of a person who has opened the link of a message and pressed the button.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkAnswerBody {
+    /// The token of the link.
+    pub(crate) link: String,
+    /// The reason, which the agent sees.
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+}
+
 /// Reads a member that may be null: null is a value, absence is not.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)

@@ -24,6 +24,8 @@ pub(crate) struct UnroutedRequest<'r> {
     pub(crate) query: BTreeMap<String, String>,
     /// The trace that the request names.
     pub(crate) trace: RequestTrace,
+    /// Whether the approvals page sends it.
+    pub(crate) is_from_page: bool,
     /// The header `Idempotency-Key`.
     pub(crate) idempotency_key: Option<String>,
 }
@@ -41,7 +43,7 @@ impl Api {
     /// # Errors
     /// There is none, or the caller may not use it.
     pub(crate) fn route(&self, unrouted: UnroutedRequest<'_>) -> Result<RoutedRequest, Problem> {
-        let UnroutedRequest { caller, method, path, query, trace, idempotency_key } = unrouted;
+        let UnroutedRequest { caller, method, path, query, trace, is_from_page, idempotency_key } = unrouted;
         let on_path = || endpoints::all().filter_map(|endpoint| Some((endpoint, endpoint.matches(path)?)));
         let Some((endpoint, parameters)) = on_path().find(|(endpoint, _)| endpoint.method.name() == method)
         else {
@@ -65,7 +67,8 @@ impl Api {
             return Err(Problem::new(403, "access_denied", detail));
         }
         let RequestBody { value: body, bytes: body_bytes } = RequestBody::default();
-        let request = ApiRequest { caller, parameters, query, body, body_bytes, trace, retry: None };
+        let request =
+            ApiRequest { caller, parameters, query, body, body_bytes, trace, is_from_page, retry: None };
         if idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY) {
             let detail = format!("`Idempotency-Key` must have 1 to {MAX_IDEMPOTENCY_KEY} bytes");
             return Err(Problem::invalid(detail));

@@ -209,7 +209,8 @@ impl DecisionServer {
         let identity = Arc::new(identity);
         let upstreams = self.tool_servers.clone();
         let health = HealthProbe::new(Arc::clone(&self.store), move || {
-            upstreams.iter().flat_map(|servers| servers.servers_up()).map(|(_, is_up)| is_up).collect()
+            let servers = upstreams.as_ref().map(|servers| servers.servers_up()).unwrap_or_default();
+            servers.into_iter().map(|(_, is_up)| is_up).collect()
         });
         let settings = ApiSettings {
             context: self.context,

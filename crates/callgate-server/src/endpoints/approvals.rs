@@ -5,7 +5,8 @@ use std::sync::Arc;
 use callgate::approval::{InboxError, InboxItem, LedgerKey, RequestStatus};
 use callgate::card::call_digest;
 use callgate::json::{self, Map, Value, json};
-use callgate::message::{Approver, RequestPart, ResponsePart};
+use callgate::message::{RequestPart, ResponsePart};
+use callgate::{EngineEventKind, RecordedAnswer};
 use callgate_http::{Access, Caller};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
@@ -13,6 +14,7 @@ use schemars::SchemaGenerator;
 
 use crate::api::{Api, sees_tenant};
 use crate::approval_document::{approval_document, grant_document};
+use crate::approver::approver;
 use crate::endpoint::{ApiRequest, ApiResponse, Endpoint, Method, QueryKind, QueryParameter};
 use crate::problem::Problem;
 use crate::request_types::{AnswerBody, AnswerDecision, AnswersBody, NamedAnswer};
@@ -136,7 +138,7 @@ pub(crate) fn sees(caller: &Caller, item: &InboxItem) -> bool {
 }
 
 /// The document of a request, with what URLs and people need.
-fn document(item: &InboxItem) -> Value {
+pub(crate) fn document(item: &InboxItem) -> Value {
     let mut document = approval_document(item);
     if let Value::Object(members) = &mut document {
         members.insert("key".to_owned(), url_id(&item.key).into());
@@ -153,9 +155,10 @@ async fn list(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Proble
         Some("all") => false,
         Some(_) => return Err(Problem::invalid("the query parameter `status` must be `pending` or `all`")),
     };
-    let items = api.approvals.items(&api.inbox, api.activity.approval_version()).await.map_err(problem)?;
+    let items = api.activity.approvals.items(&api.inbox).await.map_err(problem)?;
     let search = request.query.get("search").map(|text| text.to_lowercase()).filter(|text| !text.is_empty());
-    let mut seen: Vec<&InboxItem> = items.iter().filter(|item| sees(&request.caller, item)).collect();
+    let mut seen: Vec<&InboxItem> =
+        items.iter().map(|item| &**item).filter(|item| sees(&request.caller, item)).collect();
     let pending = seen.iter().filter(|item| item.is_pending()).count();
     seen.retain(|item| {
         (!only_pending || item.is_pending()) && search.as_ref().is_none_or(|search| contains(item, search))
@@ -203,7 +206,7 @@ async fn show(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Proble
 
 async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
     let body: AnswerBody = request.take_body()?;
-    record_answer(api, &request.caller, request.parameter(0), body).await.map(ApiResponse::ok)
+    record_answer(api, &request, request.parameter(0), body).await.map(ApiResponse::ok)
 }
 
 async fn answer_several(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -214,7 +217,7 @@ async fn answer_several(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRe
     let mut results = Vec::new();
     for NamedAnswer { key, decision, digest, reason } in answers {
         let body = AnswerBody { decision, digest, reason, input: None, output: None };
-        results.push(match record_answer(api, &request.caller, &key, body).await {
+        results.push(match record_answer(api, &request, &key, body).await {
             Ok(document) => json!({ "key": key, "request": document }),
             Err(problem) => json!({ "key": key, "problem": problem.body() }),
         });
@@ -225,15 +228,16 @@ async fn answer_several(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRe
 /// Records an answer, and returns the document of the request.
 async fn record_answer(
     api: &Arc<Api>,
-    caller: &Caller,
+    request: &ApiRequest,
     key: &str,
     body: AnswerBody,
 ) -> Result<Value, Problem> {
-    let item = find(api, caller, key).await?;
-    answer_item(api, caller, &item, body, None).await.map(|after| document(&after))
+    let item = find(api, &request.caller, key).await?;
+    let via = if request.is_from_page { "page" } else { "api" };
+    answer_item(api, &request.caller, &item, body, via).await.map(|after| document(&after))
 }
 
-/// Records an answer to a request, and returns the request with it. `via`: where it was given, if not here.
+/// Records an answer to a request, and returns the request with it. `via`: where it was given.
 ///
 /// # Errors
 /// It is not an answer to what was shown, or it would change nothing.
@@ -242,7 +246,7 @@ pub(crate) async fn answer_item(
     caller: &Caller,
     item: &InboxItem,
     body: AnswerBody,
-    via: Option<&str>,
+    via: &str,
 ) -> Result<InboxItem, Problem> {
     let shown = call_digest(&RequestPart::from(&item.request));
     if body.digest != shown {
@@ -267,34 +271,38 @@ pub(crate) async fn answer_item(
     let (approver, reason) = (approver(caller), response.reason.clone());
     let by = approver.as_ref().map(|by| by.principal.clone());
     let after = api.inbox.answer_shown(item, response, approver).await.map_err(problem)?;
-    api.activity.approval_changed();
+    api.activity.approvals.note_change(item.key.clone());
+    let decision = match body.decision {
+        AnswerDecision::Approve => "approve",
+        AnswerDecision::Deny => "deny",
+        AnswerDecision::Cancel => "cancel",
+    };
+    let complete = !matches!(after.status, RequestStatus::Pending { .. });
+    api.engine.report(EngineEventKind::AnswerRecorded(RecordedAnswer {
+        approval_id: &item.request.approval_id,
+        session: &item.key.conversation,
+        call: &item.request.tool_call_id,
+        tool: &item.request.tool_name,
+        decision,
+        by: by.as_deref(),
+        via,
+        complete,
+    }));
     let members = json!({
         "id": item.request.tool_call_id,
         "tool": item.request.tool_name,
         "approval": item.request.approval_id,
-        "decision": match body.decision {
-            AnswerDecision::Approve => "approve",
-            AnswerDecision::Deny => "deny",
-            AnswerDecision::Cancel => "cancel",
-        },
+        "decision": decision,
         "by": by,
         "comment": reason,
         "via": via,
-        "complete": !matches!(after.status, RequestStatus::Pending { .. }),
+        "complete": complete,
     });
     let tenant = after.bound_request.as_ref().map(|bound| bound.tenant.clone());
     if let Value::Object(members) = members {
         api.activity.add("answer_recorded", tenant, Some(&item.key.conversation), members);
     }
     Ok(after)
-}
-
-/// The approver of a request, whom the credential names.
-fn approver(caller: &Caller) -> Option<Approver> {
-    let principal = caller.context.get("principal")?.as_str()?.to_owned();
-    let roles = caller.context.get("roles").and_then(Value::as_array).into_iter().flatten();
-    let roles = roles.filter_map(Value::as_str).map(str::to_owned).collect();
-    Some(Approver { principal, roles })
 }
 
 /// Grants name no tenant, so only administrators of all tenants see them.

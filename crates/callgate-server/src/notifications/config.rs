@@ -6,108 +6,24 @@ use std::path::Path;
 use callgate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, render};
 use callgate::json::Value;
 use callgate::policy;
-use callgate::rules_schema::{FieldShape, RecordShape, Shape};
+use callgate::rules_schema::Shape;
 use callgate::source::{self, YamlNode};
 use callgate_http::Caller;
 use data_encoding::BASE64;
+use reqwest::Url;
 
-use super::channel::{Channel, ChannelKind};
+use super::channel::{Channel, Receiver};
+use super::email::{EmailApprover, EmailReceiver, MailServer};
+use super::file_schema::NOTIFICATIONS;
+use super::http_receiver::{HttpFormat, HttpReceiver};
 use super::message::MessageKind;
 use super::slack::SlackApp;
+use super::templates::{self, ChannelTemplates, MessageTemplates};
 
 /// The least length of a secret, in bytes.
 const SHORTEST_SECRET: usize = 24;
 /// The prefix of secrets in base64, by the Standard Webhooks specification.
 const SECRET_PREFIX: &str = "whsec_";
-
-static CHANNEL: RecordShape = RecordShape {
-    name: "channel",
-    doc: "Where messages are sent. Its URL is given by `url`, or by an environment variable (`url_env`) if it is a secret.",
-    fields: &[
-        FieldShape::required(
-            "type",
-            Shape::Word(&[
-                ("webhook", "signed JSON, by the Standard Webhooks specification"),
-                ("slack", "a Slack incoming webhook"),
-                ("teams", "a Microsoft Teams webhook (Workflows)"),
-                ("ntfy", "a topic of ntfy"),
-            ]),
-            "The format of the messages.",
-        ),
-        FieldShape::optional("url", Shape::String("a URL"), "The URL that messages are sent to."),
-        FieldShape::optional(
-            "url_env",
-            Shape::String("the name of an environment variable"),
-            "The environment variable with the URL.",
-        ),
-        FieldShape::optional(
-            "secret_env",
-            Shape::String("the name of an environment variable"),
-            "The environment variable with the secret that signs messages, for `webhook`: 24 bytes or more, or `whsec_` and base64.",
-        ),
-        FieldShape::optional(
-            "signing_secret_env",
-            Shape::String("the name of an environment variable"),
-            "The environment variable with the signing secret of the Slack app, for buttons that answer. Needs `arguments: true` and \
-             `approvers`.",
-        ),
-        FieldShape::optional(
-            "approvers",
-            Shape::Any,
-            "Who may answer in Slack: a mapping of the ids of Slack users to `{ principal, roles, tenant }`.",
-        ),
-        FieldShape::optional(
-            "events",
-            Shape::NonEmptyList(&Shape::Word(&[
-                ("approval_requested", "a call needs an approval"),
-                ("approval_answered", "a request was approved, denied or cancelled, or has expired"),
-            ])),
-            "What messages are sent about. Default: `[approval_requested]`.",
-        ),
-        FieldShape::optional(
-            "arguments",
-            Shape::Bool,
-            "Whether messages have the arguments of the call, as policies redact them. Default: false.",
-        ),
-    ],
-};
-
-static APPROVER: RecordShape = RecordShape {
-    name: "approver",
-    doc: "An approver who is known to a chat product.",
-    fields: &[
-        FieldShape::required("principal", Shape::String("a name"), "Who it is, as `approvers:` of policies."),
-        FieldShape::optional("roles", Shape::NonEmptyList(&Shape::String("a role")), "The roles."),
-        FieldShape::optional(
-            "tenant",
-            Shape::String("a tenant"),
-            "The tenant whose requests they answer. Default: all.",
-        ),
-    ],
-};
-
-static NOTIFICATIONS: RecordShape = RecordShape {
-    name: "notifications",
-    doc: "Where messages about approvals are sent.",
-    fields: &[
-        FieldShape::optional("callgate", Shape::Integer(1, 1), "The version of the format."),
-        FieldShape::optional(
-            "page",
-            Shape::String("a URL such as `https://approvals.example.com`"),
-            "The URL of the approvals page, to which messages link.",
-        ),
-        FieldShape::required(
-            "channels",
-            Shape::NonEmptyList(&Shape::Record(&CHANNEL)),
-            "Where messages are sent.",
-        ),
-    ],
-};
-
-/// The schema of a notification file.
-pub fn notification_record() -> &'static RecordShape {
-    &NOTIFICATIONS
-}
 
 /// A parsed notification file.
 pub struct NotificationFile {
@@ -155,12 +71,20 @@ impl NotificationFile {
         for part in &loaded.files {
             Shape::Record(&NOTIFICATIONS).check(&part.root, "a notification file", &mut diagnostics);
             policy::check_version(&part.root, &mut diagnostics);
-            let mut reader = Reader { environment: &environment, diagnostics: &mut diagnostics };
-            if let Some(page) = part.root.get("page") {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let page_node = part.root.get("page");
+            let mut reader = Reader {
+                environment: &environment,
+                diagnostics: &mut diagnostics,
+                folder,
+                has_page: page_node.is_some(),
+            };
+            if let Some(page) = page_node {
                 file.page = reader.page(page);
             }
             let channels = part.root.get("channels").and_then(YamlNode::items).unwrap_or_default();
-            file.channels.extend(channels.iter().filter_map(|node| reader.channel(node)));
+            let numbered = (1..).zip(channels);
+            file.channels.extend(numbered.filter_map(|(number, node)| reader.channel(number, node)));
         }
         if diagnostics.has_errors() {
             return Err(NotificationError { diagnostics, sources });
@@ -172,19 +96,35 @@ impl NotificationFile {
 struct Reader<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
     diagnostics: &'a mut Diagnostics,
+    /// The folder of the file, to which its paths are relative.
+    folder: &'a Path,
+    has_page: bool,
 }
 
 impl Reader<'_> {
+    /// Links have one-time tokens, and approvers sign in there: only the page's own server may see them.
     fn page(&mut self, node: &YamlNode) -> Option<String> {
-        let text = node.as_str()?.trim_end_matches('/');
-        if ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) {
-            return Some(text.to_owned());
+        let help = "write the URL of the approvals page, such as `https://approvals.example.com`";
+        let url = match Url::parse(node.as_str()?) {
+            Ok(url) if matches!(url.scheme(), "https" | "http") => url,
+            _ => {
+                self.report(node, "this is not a URL", help);
+                return None;
+            }
+        };
+        let has_more = url.path() != "/" || url.query().is_some() || url.fragment().is_some();
+        if has_more || !url.username().is_empty() || url.password().is_some() {
+            self.report(node, "the URL of the page has a scheme, a host and a port only", help);
+            return None;
         }
-        self.report(node, "this is not a URL", "write the URL of the approvals page, with `https://`");
-        None
+        if url.scheme() == "http" && !callgate_http::is_this_machine(&url) {
+            self.report(node, "the page must be reached over TLS, except on this machine", help);
+            return None;
+        }
+        Some(url.as_str().trim_end_matches('/').to_owned())
     }
 
-    fn channel(&mut self, node: &YamlNode) -> Option<Channel> {
+    fn channel(&mut self, number: u64, node: &YamlNode) -> Option<Channel> {
         let kind = node.get("type")?.as_str()?;
         let (url, at) = match (node.get("url"), node.get("url_env")) {
             (Some(url), None) => (url.as_str()?.to_owned(), url),
@@ -199,24 +139,120 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let kind = match kind {
-            "webhook" => ChannelKind::Webhook { secret: self.secret(node)? },
-            "slack" => ChannelKind::Slack { app: self.slack_app(node)? },
-            "teams" => ChannelKind::Teams,
-            _ => ChannelKind::Ntfy,
+        let format = match kind {
+            "webhook" => Some(HttpFormat::Webhook { secret: self.secret(node)? }),
+            "slack" => Some(HttpFormat::Slack { app: self.slack_app(node)? }),
+            "teams" => Some(HttpFormat::Teams),
+            "ntfy" => Some(HttpFormat::Ntfy),
+            _ => None,
+        };
+        if format.is_some() {
+            self.check_only_for_email(node);
+        }
+        let receiver = match format {
+            Some(format) => HttpReceiver::new(format, &url)
+                .map(Receiver::Http)
+                .map_err(|why| (why, "write a URL that begins with `https://`")),
+            None => self
+                .email(node, url)?
+                .map(Receiver::Email)
+                .map_err(|why| (why, "correct the settings of the mail server")),
         };
         let events = node.get("events").and_then(YamlNode::items).unwrap_or_default();
         let events: Vec<MessageKind> =
             events.iter().filter_map(|event| MessageKind::from_name(event.as_str()?)).collect();
         let events = if events.is_empty() { vec![MessageKind::ApprovalRequested] } else { events };
         let shows_arguments = node.get("arguments").and_then(YamlNode::as_bool).unwrap_or(false);
-        match Channel::new(kind, &url, events, shows_arguments) {
-            Ok(channel) => Some(channel),
-            Err(why) => {
-                self.report(at, &why, "write a URL that begins with `https://`");
+        let templates = ChannelTemplates {
+            requested: self.templates(node, MessageKind::ApprovalRequested),
+            answered: self.templates(node, MessageKind::ApprovalAnswered),
+        };
+        match receiver {
+            Ok(receiver) => Some(Channel { number, receiver, events, shows_arguments, templates }),
+            Err((why, help)) => {
+                self.report(at, &why, help);
                 None
             }
         }
+    }
+
+    fn check_only_for_email(&mut self, node: &YamlNode) {
+        for key in ["from", "user", "password_env", "ca_file"] {
+            if let Some(value) = node.get(key) {
+                let help = "remove it, or write `type: email`";
+                self.report(value, &format!("`{key}` is only for channels of the type `email`"), help);
+            }
+        }
+    }
+
+    /// A receiver by e-mail. `None` stands for errors that have been reported.
+    fn email(&mut self, node: &YamlNode, url: String) -> Option<Result<EmailReceiver, String>> {
+        if !self.has_page {
+            let help = "add `page: https://approvals.example.com` to the file";
+            self.report(node.get("type")?, "e-mails link to the approvals page, whose URL is missing", help);
+            return None;
+        }
+        let Some(from) = node.get("from").and_then(YamlNode::as_str) else {
+            let missing = Diagnostic::new(&MISSING_KEY, node.span, "`from` is missing");
+            self.diagnostics.push(missing.with_help("add the address that messages are sent from"));
+            return None;
+        };
+        let mut approvers = Vec::new();
+        for entry in node.get("approvers").and_then(YamlNode::entries).unwrap_or_default() {
+            match EmailApprover::new(&entry.key, self.approver("email", &entry.value)?) {
+                Ok(approver) => approvers.push(approver),
+                Err(why) => {
+                    self.report(&entry.value, &why, "write `ann@example.com: { principal: ann }`");
+                    return None;
+                }
+            }
+        }
+        if approvers.is_empty() {
+            let help = "add `approvers: { ann@example.com: { principal: ann } }`";
+            self.report(node.get("type")?, "nobody gets the messages of this channel", help);
+            return None;
+        }
+        let user = match (node.get("user"), node.get("password_env")) {
+            (None, None) => None,
+            (Some(user), Some(password)) => Some((user.as_str()?.to_owned(), self.variable(password)?)),
+            (Some(alone), None) | (None, Some(alone)) => {
+                let help = "add the other one, or remove both";
+                self.report(alone, "`user` and `password_env` are needed together", help);
+                return None;
+            }
+        };
+        let authorities = match node.get("ca_file") {
+            Some(file) => match std::fs::read(self.folder.join(file.as_str()?)) {
+                Ok(pem) => Some(pem),
+                Err(error) => {
+                    self.report(
+                        file,
+                        &format!("this file can't be read: {error}"),
+                        "write the path of a file in PEM",
+                    );
+                    return None;
+                }
+            },
+            None => None,
+        };
+        Some(EmailReceiver::new(MailServer { url, user, authorities }, from, approvers))
+    }
+
+    /// The templates for one kind of messages.
+    fn templates(&mut self, node: &YamlNode, kind: MessageKind) -> MessageTemplates {
+        let texts = node.get("templates").and_then(|templates| templates.get(kind.name()));
+        let mut template = |name: &str| {
+            let node = texts?.get(name)?;
+            match templates::parse(node.as_str()?, kind) {
+                Ok(template) => Some(template),
+                Err((why, help)) => {
+                    self.report(node, &why, &help);
+                    None
+                }
+            }
+        };
+        let [title, text, footer] = ["title", "text", "footer"].map(&mut template);
+        MessageTemplates { title, text, footer }
     }
 
     /// What answers in Slack need. The outer `None` is an error that has been reported.
@@ -242,16 +278,15 @@ impl Reader<'_> {
         }
         let mut callers = BTreeMap::new();
         for entry in entries {
-            callers.insert(entry.key.clone(), self.approver(&entry.value)?);
+            callers.insert(entry.key.clone(), self.approver("slack", &entry.value)?);
         }
         Some(Some(SlackApp::new(&self.variable(secret)?, callers)))
     }
 
-    /// An approver of a chat product.
-    fn approver(&mut self, node: &YamlNode) -> Option<Caller> {
-        Shape::Record(&APPROVER).check(node, "an approver", self.diagnostics);
+    /// An approver whom a chat product or a mailbox verifies.
+    fn approver(&mut self, issuer: &str, node: &YamlNode) -> Option<Caller> {
         match node.to_json() {
-            Value::Object(context) => Some(Caller::approver("slack", context)),
+            Value::Object(context) => Some(Caller::approver(issuer, context)),
             _ => None,
         }
     }

@@ -1,24 +1,25 @@
 //! Sends messages: each channel has a queue and a task of its own, so that one that hangs delays neither calls nor other channels.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use callgate::{EngineEvent, Observer};
-use callgate_http::error_chain;
-use reqwest::StatusCode;
+use callgate::seal::Keys;
+use callgate::{Engine, EngineEvent, EngineEventKind, NotificationReport, Observer};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::channel::{Channel, Envelope};
+use super::channel::{Channel, Delivery};
 use super::config::NotificationFile;
+use super::envelope::DeliveryError;
 use super::interactions::ChannelAnswers;
+use super::links::LinkMaker;
 use super::message::Message;
 use crate::random_id;
 
 /// The most messages that wait for a channel; further ones are dropped.
 const MAX_WAITING: usize = 1_000;
 /// How often sending a message is tried.
-const ATTEMPTS: u32 = 10;
+const ATTEMPTS: u64 = 10;
 /// The delay before the second attempt; it doubles with each, up to the longest one.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
@@ -27,18 +28,12 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A message that waits.
-struct Waiting {
-    message: Arc<Message>,
-    id: String,
-    at: jiff::Timestamp,
-}
-
 /// Sends messages about the events of engines: an [`Observer`].
 ///
 /// Messages are sent at least once while the process runs; those that wait when it is killed are lost. The approvals page has every request.
 pub struct Notifier {
-    queues: Vec<(Arc<Channel>, mpsc::Sender<Waiting>)>,
+    queues: Vec<(Arc<Channel>, mpsc::Sender<Delivery>)>,
+    keys: Keys,
     log: Log,
 }
 
@@ -52,6 +47,7 @@ impl std::fmt::Debug for Notifier {
 pub struct NotificationTasks {
     tasks: JoinSet<()>,
     close: watch::Sender<bool>,
+    engine: Arc<OnceLock<Engine>>,
 }
 
 impl std::fmt::Debug for NotificationTasks {
@@ -61,6 +57,12 @@ impl std::fmt::Debug for NotificationTasks {
 }
 
 impl NotificationTasks {
+    /// Has the observers of an engine, such as its audit log, notified of what is sent and what could not be sent.
+    pub fn report_to(&self, engine: Engine) {
+        // The first engine is the one whose observer the notifier is.
+        let _ = self.engine.set(engine);
+    }
+
     /// Waits, for some seconds at most, until what waits now is sent.
     pub async fn finish(mut self) {
         let _ = self.close.send(true);
@@ -70,24 +72,32 @@ impl NotificationTasks {
 }
 
 impl Notifier {
-    /// Starts the tasks that send, on the present runtime. `log` gets notes for the operator, such as messages that can't be sent.
+    /// Starts the tasks that send, on the present runtime. The keys are those of the server that takes the answers of links. `log` gets
+    /// notes for the operator, such as messages that can't be sent.
     pub fn start(
         file: NotificationFile,
+        keys: Keys,
         log: impl Fn(&str) + Send + Sync + 'static,
     ) -> (Self, NotificationTasks) {
-        let (log, page): (Log, Option<Arc<str>>) = (Arc::new(log), file.page.map(Arc::from));
+        let log: Log = Arc::new(log);
+        let links = Arc::new(LinkMaker { page: file.page, keys: keys.clone() });
+        let engine = Arc::default();
         let mut tasks = JoinSet::new();
         let (close, closing) = watch::channel(false);
         let queues = file.channels.into_iter().map(|channel| {
             let (sender, receiver) = mpsc::channel(MAX_WAITING);
             let channel = Arc::new(channel);
-            let sender_task =
-                ChannelTask { channel: Arc::clone(&channel), page: page.clone(), log: Arc::clone(&log) };
-            tasks.spawn(sender_task.run(receiver, closing.clone()));
+            let task = ChannelTask {
+                channel: Arc::clone(&channel),
+                links: Arc::clone(&links),
+                log: Arc::clone(&log),
+                engine: Arc::clone(&engine),
+            };
+            tasks.spawn(task.run(receiver, closing.clone()));
             (channel, sender)
         });
         let queues = queues.collect();
-        (Self { queues, log }, NotificationTasks { tasks, close })
+        (Self { queues, keys, log }, NotificationTasks { tasks, close, engine })
     }
 }
 
@@ -100,17 +110,20 @@ impl Notifier {
 
 impl Observer for Notifier {
     fn on_event(&self, event: &EngineEvent<'_>) {
-        let Some(message) = Message::from_event(event).map(Arc::new) else { return };
+        let Some(message) = Message::from_event(event, &self.keys).map(Arc::new) else { return };
         for (channel, queue) in &self.queues {
-            if !channel.wants(&message) {
-                continue;
-            }
-            // Without random bytes no id is unique, and the receiver could take the message for a repeated one.
-            let Ok(id) = random_id::new("msg_") else { continue };
-            let waiting = Waiting { message: Arc::clone(&message), id, at: jiff::Timestamp::now() };
-            // A call never waits for a channel.
-            if queue.try_send(waiting).is_err() {
-                (self.log)(&format!("a notification is dropped: {MAX_WAITING} wait for {}", channel.name()));
+            for approver in channel.recipients(&message) {
+                // Without random bytes no id is unique, and the receiver could take the message for a repeated one.
+                let Ok(id) = random_id::new("msg_") else { continue };
+                let message = Arc::clone(&message);
+                let delivery = Delivery { message, id, at: jiff::Timestamp::now(), approver };
+                // A call never waits for a channel.
+                if queue.try_send(delivery).is_err() {
+                    (self.log)(&format!(
+                        "a notification is dropped: {MAX_WAITING} wait for {}",
+                        channel.name()
+                    ));
+                }
             }
         }
     }
@@ -119,52 +132,65 @@ impl Observer for Notifier {
 /// The task of a channel.
 struct ChannelTask {
     channel: Arc<Channel>,
-    page: Option<Arc<str>>,
+    links: Arc<LinkMaker>,
     log: Log,
+    /// The engine whose observers are notified of what is sent.
+    engine: Arc<OnceLock<Engine>>,
 }
 
 impl ChannelTask {
     /// Sends what is queued, until the queue or the process ends.
-    async fn run(self, mut queue: mpsc::Receiver<Waiting>, mut closing: watch::Receiver<bool>) {
+    async fn run(self, mut queue: mpsc::Receiver<Delivery>, mut closing: watch::Receiver<bool>) {
         loop {
-            let waiting = tokio::select! {
+            let delivery = tokio::select! {
                 biased;
-                waiting = queue.recv() => waiting,
+                delivery = queue.recv() => delivery,
                 _ = closing.wait_for(|closing| *closing) => queue.try_recv().ok(),
             };
-            let Some(Waiting { message, id, at }) = waiting else { return };
-            let envelope = Envelope { message: &message, id: &id, at, page: self.page.as_deref() };
-            if let Err(why) = send(&self.channel, &envelope).await {
-                (self.log)(&format!("a notification is not sent: {}: {why}", self.channel.name()));
+            let Some(delivery) = delivery else { return };
+            let (attempts, sent) = self.send(&delivery).await;
+            if let Err(DeliveryError { why, .. }) = &sent {
+                let tried = if attempts > 1 { format!(" ({attempts} attempts)") } else { String::new() };
+                (self.log)(&format!("a notification is not sent: {}: {why}{tried}", self.channel.name()));
             }
+            self.report(&delivery, attempts, sent.err().as_ref());
         }
     }
-}
 
-/// Sends a message, again after failures that may pass.
-async fn send(channel: &Channel, envelope: &Envelope<'_>) -> Result<(), String> {
-    let mut delay = FIRST_DELAY;
-    let mut attempt = 1;
-    loop {
-        let request = channel.request(envelope).map_err(error_chain)?;
-        let why = match channel.client().execute(request).await {
-            Ok(response) if response.status().is_success() => return Ok(()),
-            Ok(response) => {
-                let status = response.status();
-                let why = format!("status {}", status.as_u16());
-                let may_pass = status.is_server_error()
-                    || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
-                if !may_pass {
-                    return Err(why);
-                }
-                why
+    /// Sends a message, again after failures that may pass. Returns how often it was tried.
+    async fn send(&self, delivery: &Delivery) -> (u64, Result<(), DeliveryError>) {
+        let mut delay = FIRST_DELAY;
+        let mut attempt = 1;
+        loop {
+            let sent = self.channel.send(delivery, &self.links).await;
+            if !matches!(&sent, Err(failure) if failure.may_pass && attempt < ATTEMPTS) {
+                return (attempt, sent);
             }
-            Err(error) => error_chain(error),
-        };
-        if attempt >= ATTEMPTS {
-            return Err(format!("{why} ({attempt} attempts)"));
+            tokio::time::sleep(delay).await;
+            (attempt, delay) = (attempt + 1, (delay * 2).min(LONGEST_DELAY));
         }
-        tokio::time::sleep(delay).await;
-        (attempt, delay) = (attempt + 1, (delay * 2).min(LONGEST_DELAY));
+    }
+
+    /// Notifies the observers of the engine.
+    fn report(&self, delivery: &Delivery, attempts: u64, failure: Option<&DeliveryError>) {
+        let Some(engine) = self.engine.get() else { return };
+        let message = &delivery.message;
+        let report = NotificationReport {
+            message: &delivery.id,
+            about: message.kind.name(),
+            approval_id: &message.source.approval_id,
+            session: &message.source.conversation,
+            call: &message.source.call,
+            tool: &message.source.tool,
+            channel: self.channel.format_name(),
+            number: self.channel.number,
+            recipient: self.channel.approver(delivery).map(|approver| approver.identity.principal.as_str()),
+            attempts,
+            failure: failure.map(|failure| failure.why.as_str()),
+        };
+        engine.report(match failure {
+            None => EngineEventKind::NotificationSent(report),
+            Some(_) => EngineEventKind::NotificationFailed(report),
+        });
     }
 }

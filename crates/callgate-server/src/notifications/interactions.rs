@@ -5,9 +5,12 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use callgate::json::Value;
 use callgate_http::{Caller, error_chain};
+use reqwest::Url;
 
 use super::channel::Channel;
+use super::http_receiver::HttpReceiver;
 use super::slack::{Click, answered_body, note_body};
+use crate::answer_link::LinkRecipient;
 
 /// The channels of a notification file in which people can answer.
 #[derive(Clone)]
@@ -26,9 +29,18 @@ pub(crate) struct SignedClick {
 }
 
 impl ChannelAnswers {
-    /// Those of these channels in which people can answer.
+    /// The answers of these channels.
     pub(super) fn of(channels: impl Iterator<Item = Arc<Channel>>) -> Self {
-        Self(channels.filter(|channel| channel.slack_app().is_some()).collect())
+        Self(channels.collect())
+    }
+
+    /// The approver to whom the link of an e-mail was sent. `None` if the notification file names them no more.
+    pub(crate) fn email_approver(&self, recipient: &LinkRecipient) -> Option<&Caller> {
+        let all = self.0.iter().flat_map(|channel| channel.email_approvers());
+        let mut meant = all.filter(|approver| {
+            approver.address == recipient.address && approver.identity.principal == recipient.principal
+        });
+        meant.next().map(|approver| &approver.caller)
     }
 
     /// The click that a request of Slack reports: `None` if no channel's secret has signed the request, `Some(None)` if it reports
@@ -36,7 +48,7 @@ impl ChannelAnswers {
     pub(crate) fn slack_click(&self, headers: &HeaderMap, body: &[u8]) -> Option<Option<SignedClick>> {
         let now = jiff::Timestamp::now().as_second();
         let is_signed = |channel: &&Arc<Channel>| {
-            channel.slack_app().is_some_and(|app| app.has_signed(headers, body, now))
+            channel.slack().is_some_and(|(app, _)| app.has_signed(headers, body, now))
         };
         let mut signed = self.0.iter().filter(is_signed).peekable();
         signed.peek()?;
@@ -44,7 +56,7 @@ impl ChannelAnswers {
         // Several channels can belong to one app, and have approvers of their own.
         let channels: Vec<&Arc<Channel>> = signed.collect();
         let knows = |channel: &&&Arc<Channel>| {
-            channel.slack_app().is_some_and(|app| app.approver(&click.user).is_some())
+            channel.slack().is_some_and(|(app, _)| app.approver(&click.user).is_some())
         };
         let channel = channels.iter().find(knows).or(channels.first())?;
         Some(Some(SignedClick { channel: Arc::clone(channel), click }))
@@ -54,7 +66,7 @@ impl ChannelAnswers {
 impl SignedClick {
     /// The approver who clicked. `None` if the channel does not name the person.
     pub(crate) fn approver(&self) -> Option<&Caller> {
-        self.channel.slack_app()?.approver(&self.click.user)
+        self.channel.slack()?.0.approver(&self.click.user)
     }
 
     /// Replaces the message, whose request is answered.
@@ -68,11 +80,12 @@ impl SignedClick {
     }
 
     async fn respond(&self, body: Value) -> Result<(), String> {
-        let url = self.click.response_url.clone().filter(|url| self.channel.has_origin_of(url));
-        let Some(url) = url else {
+        let receiver = self.channel.slack().map(|(_, receiver)| receiver);
+        let is_own = |(receiver, url): &(&HttpReceiver, Url)| receiver.has_origin_of(url);
+        let Some((receiver, url)) = receiver.zip(self.click.response_url.clone()).filter(is_own) else {
             return Err("the request has no response URL of the channel's origin".to_owned());
         };
-        let request = self.channel.client().post(url).header("content-type", "application/json");
+        let request = receiver.client().post(url).header("content-type", "application/json");
         let response = request.body(body.to_string()).send().await.map_err(error_chain)?;
         match response.status().is_success() {
             true => Ok(()),

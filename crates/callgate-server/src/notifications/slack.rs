@@ -10,7 +10,8 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use reqwest::Url;
 use ring::hmac;
 
-use super::message::{AnswerButtons, Message};
+use super::envelope::Envelope;
+use super::message::AnswerButtons;
 use crate::endpoint::parse_query;
 
 /// How old a signed request may be, in seconds.
@@ -91,23 +92,19 @@ impl Click {
 }
 
 /// Plain text everywhere, so that nothing in a call is markup or mentions anybody.
-pub(super) fn body(
-    message: &Message,
-    details: Option<&str>,
-    link: Option<String>,
-    answers: Option<&AnswerButtons>,
-) -> Value {
-    let mut blocks = vec![section(&message.title)];
-    let texts = [Some(message.text.as_str()), details].into_iter().flatten();
-    blocks.extend(texts.filter(|text| !text.is_empty()).map(section));
+pub(super) fn body(envelope: &Envelope<'_>, answers: Option<&AnswerButtons>) -> Value {
+    let title = &envelope.texts.title;
+    let mut blocks = vec![section(title)];
+    blocks.extend(envelope.paragraphs().into_iter().map(section));
     let mut buttons: Vec<Value> = answers.into_iter().flat_map(answer_buttons).collect();
+    let link = envelope.links.page.as_ref();
     buttons.extend(
         link.map(|link| json!({ "type": "button", "text": plain("Open the approvals page"), "url": link })),
     );
     if !buttons.is_empty() {
         blocks.push(json!({ "type": "actions", "elements": buttons }));
     }
-    json!({ "text": escaped(&message.title), "blocks": blocks })
+    json!({ "text": escaped(title), "blocks": blocks })
 }
 
 fn answer_buttons(answers: &AnswerButtons) -> impl Iterator<Item = Value> {
