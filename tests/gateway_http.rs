@@ -13,6 +13,7 @@ mod remote_keys;
 mod results;
 mod servers;
 mod sessions;
+mod shared_servers;
 mod shutdown;
 mod tasks;
 mod tokens;

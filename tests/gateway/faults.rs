@@ -4,6 +4,7 @@
 mod harness;
 mod hostile;
 mod prefixes;
+mod server_list;
 mod shutdown;
 mod silent;
 
@@ -222,8 +223,7 @@ async fn endless_response_is_cut_off_and_its_server_is_ended() {
     let mut words = folder.server().into_iter();
     let child =
         StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
-    let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
+    let server = ServerSpec::new("server", Transport::Child(child));
     let gateway = Gateway::new(Engine::from_text(OPEN).unwrap(), [server]).with_max_message_size(64 << 10);
     let call = json!({ "name": "say", "arguments": { "lines": "endless ", "times": 20_000 } });
     let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call }).to_string();
@@ -361,8 +361,7 @@ async fn server_that_does_not_list_its_tools_is_still_called() {
         env: Vec::new(),
         cwd: None,
     };
-    let server =
-        ServerSpec { name: "silent".to_owned(), prefix: None, reach: Transport::Child(command), rules: None };
+    let server = ServerSpec::new("silent", Transport::Child(command));
     let engine = Engine::from_text("policies: []").unwrap();
     let gateway = Arc::new(Gateway::new(engine, [server]));
     let (mut client, theirs) = tokio::io::duplex(4096);

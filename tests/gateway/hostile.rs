@@ -33,8 +33,7 @@ fn gateway(log: &Path) -> Arc<Gateway> {
         .into_iter()
         .chain([script("recorder.py"), log.to_owned()].map(|path| path.display().to_string()));
     let child = StdioSpec { command: "python3".to_owned(), args: args.collect(), env: Vec::new(), cwd: None };
-    let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
+    let server = ServerSpec::new("server", Transport::Child(child));
     Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]).with_max_message_size(LONGEST))
 }
 

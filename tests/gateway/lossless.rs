@@ -27,8 +27,7 @@ const GREETING: &str = concat!(
 async fn call_echo(arguments: &[String]) -> Vec<Value> {
     let args = ["-S".to_owned(), "-E".to_owned(), script("echo.py").display().to_string()];
     let child = StdioSpec { command: "python3".to_owned(), args: args.into(), env: Vec::new(), cwd: None };
-    let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
+    let server = ServerSpec::new("server", Transport::Child(child));
     let gateway = Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]));
     let mut said = GREETING.to_owned();
     for (number, arguments) in arguments.iter().enumerate() {

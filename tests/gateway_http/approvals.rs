@@ -47,7 +47,7 @@ impl Shared {
             Engine::builder(rules).store(Arc::clone(&self.store)).keys(Keys::parse(KEY).unwrap()).build();
         let reach =
             Transport::Http(HttpSpec { url: self.upstream.url.clone(), headers: Vec::new(), auth: None });
-        let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
+        let server = ServerSpec::new("server", reach);
         let log = Arc::clone(&self.log);
         Gateway::new(engine, [server])
             .with_approval_state(STATE)

@@ -205,7 +205,7 @@ pub fn gateway(url: &str, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway
 
 pub fn gateway_to(reach: Transport, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
     let rules = engine::load_text(rules).unwrap();
-    let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
+    let server = ServerSpec::new("server", reach);
     let log = Arc::clone(log);
     let engine = Engine::builder(rules).keys(fixtures::keys()).build();
     Gateway::new(engine, [server]).with_log(move |line| log.lock().unwrap().push(line.to_owned()))

@@ -502,11 +502,9 @@ policies:
 async fn each_of_several_servers_is_evaluated() {
     let one = Upstream::new(reaction).await;
     let two = Upstream::new(reaction).await;
-    let server = |name: &str, url: &str| ServerSpec {
-        name: name.to_owned(),
-        prefix: Some(format!("{name}__")),
-        reach: Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None }),
-        rules: None,
+    let server = |name: &str, url: &str| {
+        let reach = Transport::Http(HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None });
+        ServerSpec::new(name, reach).with_prefix(format!("{name}__"))
     };
     let rules = r#"
 policies:

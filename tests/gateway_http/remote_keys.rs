@@ -1,10 +1,10 @@
 //! Keys of issuers at a URL, and the metadata by which clients find the issuer.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callgate::json::{Value, json};
-use callgate_http::IdentityFile;
+use callgate_http::{Credentials, IdentityFile, ReloadableAuthenticator};
 
 use super::harness::{RunningGateway, TIMEOUT, Upstream, response};
 use super::identity::IdentityFiles;
@@ -103,6 +103,30 @@ async fn without_keys_every_token_is_rejected_with_a_reason_for_the_operator() {
     assert_eq!(status(&gateway, &token(&keys, "k1")).await, 401);
     let log = gateway.log.lock().unwrap().join("\n");
     assert!(log.contains("status 503"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_accepted_whoever_fetches_its_key() {
+    let keys = Keys::new();
+    let issuer = IssuerServer::new(Some(set(&keys, "k1"))).await;
+    let (files, token) = (identities(&issuer), token(&keys, "k1"));
+    for round in 0..200 {
+        let (identities, followed) =
+            ReloadableAuthenticator::from_file(IdentityFile::open(&files.path()).unwrap());
+        let identities = Arc::new(identities);
+        // It fetches the keys at the same time as the requests need them.
+        let watching = tokio::spawn(Arc::clone(&identities).watch(Some(followed), |_| ()));
+        // Each round asks a little later; some of them while the fetched keys are taken over.
+        let delay = Duration::from_micros(10 * round);
+        let started = Instant::now();
+        while started.elapsed() < delay {
+            std::hint::spin_loop();
+        }
+        let credentials = Credentials { authorization: Some(&token), certificate: None };
+        let caller = identities.authenticate(credentials).await;
+        assert!(caller.is_ok(), "{delay:?}: {caller:?}");
+        watching.abort();
+    }
 }
 
 #[tokio::test]

@@ -233,7 +233,8 @@ async fn a_failed_exchange_denies() {
         let endpoint = endpoint(status, move |_| text.clone()).await;
         let served = gateway(&issuer.url, &upstream.url, exchange_at(&endpoint.url)).await;
         let refused = whoami(&served, &ana).await.unwrap_err();
-        assert!(refused.contains("the token exchange failed"), "{status} {body:.80}: {refused}");
+        let log = || served.gateway.log.lock().unwrap().join("\n");
+        assert!(refused.contains("the token exchange failed"), "{status} {body:.80}: {refused} {}", log());
     }
     let served = gateway(&issuer.url, &upstream.url, exchange_at("http://127.0.0.1:9/token")).await;
     assert!(whoami(&served, &ana).await.unwrap_err().contains("the token exchange failed"));

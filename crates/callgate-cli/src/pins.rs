@@ -213,12 +213,7 @@ fn fetch_tools(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, Comma
         .build()
         .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
     let rules = engine::load_text("policies: []").map_err(|error| CommandError::new(error.to_string()))?;
-    let specs = config.servers.into_iter().map(|server| ServerSpec {
-        name: server.name,
-        prefix: server.prefix,
-        reach: server.reach,
-        rules: None,
-    });
+    let specs = config.servers.into_iter().map(|server| ServerSpec::new(server.name, server.reach));
     let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| print_warning(message));
     let tools = runtime.block_on(Arc::new(gateway).list_tools());
     tools.map(Some).map_err(|error| CommandError::Message(error.to_string()))

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use super::candidate_args::CandidateArgs;
 use super::exit::{CommandError, ExitStatus};
+use super::gateway_servers::{
+    FollowingGateway, GatewayServers, check_caller_tokens, notify_clients_of_reloads,
+};
 use super::json_inputs::read_context;
 use super::log_args::LogArgs;
 use super::metrics_args::MetricsArgs;
@@ -17,12 +20,12 @@ use super::proxy_http::{self, HttpArgs};
 use super::reload_output;
 use super::rules_args;
 use super::server_args::{ServerArgs, ServerSetup, merge_context};
+use super::server_list_file::{self, ServersError};
 use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
 use super::state_store::OpenStateStore;
-use super::supervise;
-use callgate::engine::{Engine, ReloadEvent};
+use callgate::engine::Engine;
 use callgate_http::HealthProbe;
-use callgate_mcp::{Gateway, ServerSpec, TaskSource, Transport};
+use callgate_mcp::{Gateway, TaskSource};
 use callgate_telemetry::Metrics;
 
 /// The name of the gateway's own rules in metrics.
@@ -86,17 +89,11 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let ServerSetup::Config(config) = arguments.servers.read_config()? else {
         return Ok(ExitStatus::Failure);
     };
-    if let Some(server) = config.servers.iter().find(|server| server.needs_caller_token())
-        && !arguments.listening.authenticates()
-    {
-        return Err(CommandError::Message(format!(
-            "the server `{}` needs the tokens of callers: serve them by `--listen ADDRESS --auth FILE`",
-            server.name
-        )));
-    }
+    let has_caller_tokens = arguments.listening.authenticates();
+    check_caller_tokens(&config, has_caller_tokens).map_err(CommandError::Message)?;
     let given = arguments.context.as_deref().map(read_context).transpose()?;
-    let context = merge_context(given, config.context);
-    let policies = [arguments.policies.clone(), config.policies].concat();
+    let context = merge_context(given, config.context.clone());
+    let policies = [arguments.policies.clone(), config.policies.clone()].concat();
     let rules = match rules_args::load_or_allow_all(&policies) {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
@@ -116,53 +113,37 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     };
     let runtime =
         runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
-    let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
+    let url = arguments.state.clone().or(config.state.clone()).unwrap_or_else(|| "memory:".to_owned());
     let state = OpenStateStore::open_or_new(&url, &runtime)?;
-    let logs = OpenLogs::open(&[config.log, arguments.log.settings()?].concat(), Some(&state.keys))?;
-    let candidate = arguments.candidate.load_for_service(config.candidate)?;
+    let logs = OpenLogs::open(&[config.log.clone(), arguments.log.settings()?].concat(), Some(&state.keys))?;
+    let candidate = arguments.candidate.load_for_service(config.candidate.clone())?;
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
     let store = state.store;
     observability.warn_of_unrecorded(&rules);
     let mut engine = observability.observe(Engine::builder(rules), GATEWAY_BUNDLE);
     let mut notification_tasks = None;
     if let Some(file) = notifications {
-        let (notifier, tasks) = notify_args::start(file, &runtime);
+        let (notifier, tasks) = notify_args::start(file, state.keys.clone(), &runtime);
         engine = engine.observer(notifier);
         notification_tasks = Some(tasks);
     }
     let engine = engine.store(Arc::clone(&store)).keys(state.keys).build();
-    let mut watched = vec![(engine.clone(), policies)];
-    let mut servers = Vec::new();
-    for server in config.servers {
-        let rules = match server.policies.is_empty() {
-            true => None,
-            false => {
-                let engine = match rules_args::load(&server.policies) {
-                    Ok(rules) => {
-                        let bundle = format!("server/{}", server.name);
-                        observability.observe_rules(Engine::builder(rules), &bundle).build()
-                    }
-                    Err(exit) => return Ok(exit),
-                };
-                watched.push((engine.clone(), server.policies));
-                Some(engine)
-            }
-        };
-        let reach = match server.reach {
-            Transport::Child(child) => Transport::Child(
-                child
-                    .with_supervision(supervise::COMMAND_NAME)
-                    .map_err(|error| CommandError::new(error.to_string()))?,
-            ),
-            over_http => over_http,
-        };
-        servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
+    if let Some(tasks) = &notification_tasks {
+        tasks.report_to(engine.clone());
     }
+    let rules_engine = engine.clone();
+    let mut servers = GatewayServers::new(&observability, has_caller_tokens);
+    let specs = match servers.specs(&config.servers) {
+        Ok(specs) => specs,
+        Err(ServersError::Reported(exit)) => return Ok(exit),
+        Err(ServersError::Command(error)) => return Err(error),
+    };
+    let config_file = arguments.servers.config_file();
     let mut gateway =
-        Gateway::new(engine, servers).with_context(context).with_log(|message| print_warning(message));
+        Gateway::new(engine, specs).with_context(context).with_log(|message| print_warning(message));
     let signers = arguments.pins_signed_by.as_ref().or(config.pins_signed_by.as_ref());
     let signers = signers.map(|path| read_signers(path)).transpose()?;
-    match arguments.pins.clone().or(config.pins) {
+    match arguments.pins.clone().or(config.pins.clone()) {
         Some(file) => {
             gateway =
                 gateway.with_pins(file, signers).map_err(|error| CommandError::new(error.to_string()))?;
@@ -183,13 +164,13 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if let Some(state) = approvals_state_url(&state.url) {
         gateway = gateway.with_approval_state(state);
     }
-    if watched.iter().any(|(_, policies)| !policies.is_empty()) {
+    if !policies.is_empty() || servers.have_rules() || config_file.is_some() {
         gateway = gateway.with_rule_reload();
     }
     let gateway = Arc::new(observability.observe_gateway(gateway));
     let health = HealthProbe::new(store, {
         let gateway = Arc::clone(&gateway);
-        move || gateway.servers_up().map(|(_, is_up)| is_up).collect()
+        move || gateway.servers_up().into_iter().map(|(_, is_up)| is_up).collect()
     });
     let http_server = match arguments.listening.prepare_server(&gateway, &health)? {
         proxy_http::HttpServerSetup::Disabled => None,
@@ -197,17 +178,17 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         proxy_http::HttpServerSetup::Invalid => return Ok(ExitStatus::Failure),
     };
     let mut watches = Vec::new();
-    for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
-        watches.push(reload_output::start_watcher(engine, policies)?);
-        notify_clients_of_reloads(engine, &gateway, runtime.handle());
+    if !policies.is_empty() {
+        watches.push(reload_output::start_watcher(&rules_engine, &policies)?);
+        notify_clients_of_reloads(&rules_engine, &gateway, runtime.handle());
     }
+    servers.watch_rules(&gateway, runtime.handle())?;
     watches.extend(observability.watch_candidate()?);
     let refresh = {
         let gateway = Arc::downgrade(&gateway);
         move |metrics: &Metrics| {
-            for (server, is_up) in gateway.upgrade().iter().flat_map(|gateway| gateway.servers_up()) {
-                metrics.set_upstream_up(server, is_up);
-            }
+            let servers = gateway.upgrade().map(|gateway| gateway.servers_up()).unwrap_or_default();
+            metrics.set_upstreams_up(&servers);
         }
     };
     runtime.block_on(observability.serve_metrics(health, refresh))?;
@@ -225,15 +206,25 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         let served = async {
             match http_server {
                 Some(http_server) => http_server.serve().await,
-                None => gateway
+                None => Arc::clone(&gateway)
                     .serve_stdio(stdin, callgate_mcp::stdout())
                     .await
                     .map_err(|error| error.to_string()),
             }
         };
+        let follow_config = async {
+            match config_file {
+                Some(file) => {
+                    let mut follower = FollowingGateway { servers: &mut servers, gateway: &gateway };
+                    server_list_file::follow(&file, *config, &mut follower).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             served = served => served,
             () = second_signal => Ok(()),
+            () = follow_config => Ok(()),
         }
     });
     if let Some(tasks) = notification_tasks {
@@ -252,14 +243,4 @@ fn approvals_state_url(state: &str) -> Option<String> {
     }
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
     Some(quote_shell_word(&format!("file:{}", path.display())))
-}
-
-/// Notifies clients when new rules take effect, as these may change which tools are shown.
-fn notify_clients_of_reloads(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
-    let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
-    engine.on_change(move |change| {
-        if let (ReloadEvent::Applied { .. }, Some(gateway)) = (change, gateway.upgrade()) {
-            runtime.spawn(async move { gateway.notify_tools_changed().await });
-        }
-    });
 }

@@ -23,7 +23,7 @@ use super::rules_args;
 use super::shutdown_signal::wait_for_shutdown;
 use super::state_store::OpenStateStore;
 use super::tls_args::TlsArgs;
-use super::tool_server_args::{self, ToolServerArgs};
+use super::tool_server_args::ToolServerArgs;
 use callgate::durations;
 use callgate::engine::Engine;
 use callgate_http::{HealthProbe, IdentityFile};
@@ -121,8 +121,8 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
             return Ok(ExitStatus::Failure);
         }
     };
-    let servers = match arguments.servers.read()? {
-        Ok(servers) => servers,
+    let servers_file = match arguments.servers.read()? {
+        Ok(file) => file,
         Err(exit) => return Ok(exit),
     };
     let notifications = match arguments.notify.read() {
@@ -146,36 +146,49 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     }
     let logs = OpenLogs::open(&arguments.log.settings()?, Some(&state.keys))?;
     let activity = ActivityLog::default();
-    let builder = Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys);
+    let builder =
+        Engine::builder(rules).tools(tools).store(Arc::clone(&state.store)).keys(state.keys.clone());
     let candidate = arguments.candidate.load_for_service(Vec::new())?;
-    let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
+    let observability = Arc::new(Observability::new(logs, arguments.metrics.open()?, candidate));
     let mut builder = activity.observe(observability.observe(builder, BUNDLE));
     let mut notification_tasks = None;
     let mut channel_answers = None;
     if let Some(file) = notifications {
-        let (notifier, tasks) = notify_args::start(file, &runtime);
+        let (notifier, tasks) = notify_args::start(file, state.keys, &runtime);
         channel_answers = Some(notifier.channel_answers());
         builder = builder.observer(notifier);
         notification_tasks = Some(tasks);
     }
     let engine = builder.build();
+    if let Some(tasks) = &notification_tasks {
+        tasks.report_to(engine.clone());
+    }
     let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
     let _candidate_watcher = observability.watch_candidate()?;
     let servers = {
         let _runtime = runtime.enter();
-        servers.map(|config| tool_server_args::connect(config, &engine, &observability)).transpose()?
+        match servers_file {
+            Some(file) => {
+                let servers = file.connect(&engine, &observability)?;
+                runtime.spawn(file.follow(Arc::clone(&servers), engine.clone(), Arc::clone(&observability)));
+                Some(servers)
+            }
+            None => None,
+        }
     };
     let servers_up = {
         let servers = servers.clone();
-        move || servers.iter().flat_map(|servers| servers.servers_up()).map(|(_, is_up)| is_up).collect()
+        move || {
+            let servers = servers.as_ref().map(|servers| servers.servers_up()).unwrap_or_default();
+            servers.into_iter().map(|(_, is_up)| is_up).collect()
+        }
     };
     let health = HealthProbe::new(Arc::clone(&state.store), servers_up);
     let refresh = {
         let servers = servers.clone();
         move |metrics: &Metrics| {
-            for (server, is_up) in servers.iter().flat_map(|servers| servers.servers_up()) {
-                metrics.set_upstream_up(server, is_up);
-            }
+            metrics
+                .set_upstreams_up(&servers.as_ref().map(|servers| servers.servers_up()).unwrap_or_default());
         }
     };
     runtime.block_on(observability.serve_metrics(health, refresh))?;

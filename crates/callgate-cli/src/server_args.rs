@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::exit::CommandError;
 use super::output::print_diagnostics;
 use callgate::json::{Map, Value};
-use callgate_mcp::{Config, ConfiguredServer, HttpSpec, StdioSpec, Transport};
+use callgate_mcp::{Config, ConfigError, ConfiguredServer, HttpSpec, StdioSpec, Transport};
 
 /// Arguments that name MCP servers.
 #[derive(clap::Args)]
@@ -25,6 +25,33 @@ pub(super) struct ServerArgs {
     command: Vec<String>,
 }
 
+/// A config file, by its path.
+#[derive(Clone)]
+pub(super) struct ConfigFile(PathBuf);
+
+impl ConfigFile {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Reads it.
+    pub(super) fn read(&self) -> Result<Config, Box<ConfigError>> {
+        Config::read(&self.0, |name| std::env::var(name).ok())
+    }
+
+    /// Its text at present, which is read by a thread of its own; `None` if it can't be read.
+    pub(super) async fn contents(&self) -> Option<Vec<u8>> {
+        let path = self.0.clone();
+        tokio::task::spawn_blocking(move || std::fs::read(path).ok()).await.ok().flatten()
+    }
+}
+
+impl std::fmt::Display for ConfigFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
 /// The result of reading the arguments.
 pub(super) enum ServerSetup {
     /// The configuration.
@@ -34,9 +61,14 @@ pub(super) enum ServerSetup {
 }
 
 impl ServerArgs {
+    /// The config file, if there is one.
+    pub(super) fn config_file(&self) -> Option<ConfigFile> {
+        self.config.clone().map(ConfigFile)
+    }
+
     pub(super) fn read_config(&self) -> Result<ServerSetup, CommandError> {
-        if let Some(file) = &self.config {
-            return Ok(match Config::read(file, |name| std::env::var(name).ok()) {
+        if let Some(file) = self.config_file() {
+            return Ok(match file.read() {
                 Ok(config) => ServerSetup::Config(Box::new(config)),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
@@ -45,7 +77,7 @@ impl ServerArgs {
             });
         }
         let reach = self.transport()?;
-        let server = ConfiguredServer { name: self.name.clone(), prefix: None, reach, policies: Vec::new() };
+        let server = ConfiguredServer::new(&self.name, reach);
         Ok(ServerSetup::Config(Box::new(Config { servers: vec![server], ..Config::default() })))
     }
 

@@ -73,6 +73,12 @@ static SERVER: RecordShape = RecordShape {
              another server's.",
         ),
         FieldShape::optional(
+            "shared",
+            Shape::Bool,
+            "Whether all clients share one connection to it. For servers that do not tell clients apart and keep nothing between calls; they \
+             can't ask clients, and have no log level, subscriptions to resources or tasks. Default: false.",
+        ),
+        FieldShape::optional(
             "policies",
             PATHS,
             "Policies for this server's calls only. They can only tighten the policies for all servers.",
@@ -147,7 +153,8 @@ pub struct Config {
 }
 
 /// A server of a configuration file.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ConfiguredServer {
     /// Its name.
     pub name: String,
@@ -157,9 +164,16 @@ pub struct ConfiguredServer {
     pub reach: Transport,
     /// Policy files for its calls only.
     pub policies: Vec<PathBuf>,
+    /// All clients share one connection to it.
+    pub shared: bool,
 }
 
 impl ConfiguredServer {
+    /// A server without a prefix and policies, to which each client has a connection.
+    pub fn new(name: impl Into<String>, reach: Transport) -> Self {
+        Self { name: name.into(), prefix: None, reach, policies: Vec::new(), shared: false }
+    }
+
     /// Whether requests to it need the token of an authenticated caller.
     pub fn needs_caller_token(&self) -> bool {
         matches!(&self.reach, Transport::Http(http) if http.auth.is_some())
@@ -260,7 +274,13 @@ impl ConfigReader<'_> {
                 help,
             );
         }
-        Some(ConfiguredServer { name, prefix, reach, policies: self.paths(node.get("policies")) })
+        let shared = node.get("shared").filter(|shared| shared.as_bool() == Some(true));
+        if let (Some(shared), Some(_)) = (shared, node.get("auth")) {
+            let help = "remove `shared`: each caller needs a connection of its own for its token";
+            self.report(&CONFLICTING_KEYS, shared.span, "`shared` can't be used with `auth`", help);
+        }
+        let policies = self.paths(node.get("policies"));
+        Some(ConfiguredServer { name, prefix, reach, policies, shared: shared.is_some() })
     }
 
     fn transport(&mut self, node: &YamlNode) -> Option<Transport> {

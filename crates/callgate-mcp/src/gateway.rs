@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tokio::sync::watch;
+
 use super::client_info::ClientContext;
+use super::gateway_server::{GatewayServer, ServerList};
 use super::pins::{LockFileError, PinStatus, PinnedTools, Signers};
-use super::server_health::ServerHealth;
 use super::task_source::TaskSource;
 use super::tool_change_notifier::ToolChangeNotifier;
 use super::upstream_server::{ServerSpec, Transport};
@@ -26,7 +28,7 @@ type ToolsListed = dyn Fn(&str, &[ToolDescriptor]) + Send + Sync;
 /// An MCP gateway: policies between clients and the servers behind it.
 pub struct Gateway {
     pub(super) engine: Engine,
-    pub(super) servers: Vec<Arc<ServerSpec>>,
+    servers: watch::Sender<ServerList>,
     /// The context of every call, vouched for by the operator.
     pub(super) context: Value,
     /// The session of the single stdio client, if it outlives the connection.
@@ -45,8 +47,6 @@ pub struct Gateway {
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
     tools_listed: Vec<Box<ToolsListed>>,
-    /// Which servers answer.
-    pub(super) server_health: ServerHealth,
     /// Those of the connected clients.
     notifiers: Mutex<Vec<Weak<ToolChangeNotifier>>>,
     /// Tools already logged as not reviewed.
@@ -55,18 +55,19 @@ pub struct Gateway {
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gateway").field("servers", &self.servers).finish_non_exhaustive()
+        let servers = self.servers.borrow();
+        let specs: Vec<&ServerSpec> = servers.iter().map(|server| &*server.spec).collect();
+        f.debug_struct("Gateway").field("servers", &specs).finish_non_exhaustive()
     }
 }
 
 impl Gateway {
     /// A gateway in front of these servers.
     pub fn new(engine: Engine, servers: impl IntoIterator<Item = ServerSpec>) -> Self {
-        let servers: Vec<Arc<ServerSpec>> = servers.into_iter().map(Arc::new).collect();
+        let servers = servers.into_iter().map(|spec| Arc::new(GatewayServer::new(spec))).collect();
         Self {
             engine,
-            server_health: ServerHealth::new(servers.len()),
-            servers,
+            servers: watch::Sender::new(servers),
             context: Value::Null,
             session: None,
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
@@ -139,7 +140,7 @@ impl Gateway {
         self
     }
 
-    /// Declares that the rules can be reloaded while the gateway runs: the handshake announces notifications of changed tools, which
+    /// Declares that the rules or the servers can change while the gateway runs: the handshake announces notifications of changed tools, which
     /// [`notify_tools_changed`](Self::notify_tools_changed) sends.
     #[must_use]
     pub fn with_rule_reload(mut self) -> Self {
@@ -149,7 +150,8 @@ impl Gateway {
 
     /// Whether the gateway itself notifies clients of changed tools: after a reload, or when an HTTP server has lost its session.
     pub(super) fn notifies_tool_changes(&self) -> bool {
-        self.rules_can_change || self.servers.iter().any(|server| matches!(server.reach, Transport::Http(_)))
+        let is_http = |server: &Arc<GatewayServer>| matches!(server.spec.reach, Transport::Http(_));
+        self.rules_can_change || self.servers.borrow().iter().any(is_http)
     }
 
     /// Sets the operator's log: it receives each problem that can't be reported to a client, as one line without a line end.
@@ -170,8 +172,36 @@ impl Gateway {
     }
 
     /// Whether each server answers, by name: it has not failed within the last 30 seconds, or has answered since.
-    pub fn servers_up(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.servers.iter().map(|spec| spec.name.as_str()).zip(self.server_health.iter())
+    pub fn servers_up(&self) -> Vec<(String, bool)> {
+        let servers = self.servers.borrow();
+        servers.iter().map(|server| (server.spec.name.clone(), server.health.is_up())).collect()
+    }
+
+    /// Replaces the servers while the gateway runs. Connections to servers whose configuration is unchanged stay; connected clients are
+    /// connected to new ones, and notified that the tools have changed. Calls in progress at a removed server have 30 seconds to complete.
+    ///
+    /// A server with rules is unchanged if these are the same [`Engine`].
+    pub fn set_servers(&self, servers: impl IntoIterator<Item = ServerSpec>) {
+        let servers: Vec<ServerSpec> = servers.into_iter().collect();
+        self.servers.send_modify(|present| {
+            let kept = |spec: &ServerSpec| present.iter().find(|server| server.is_unchanged(spec)).cloned();
+            let next = servers.into_iter();
+            *present =
+                next.map(|spec| kept(&spec).unwrap_or_else(|| Arc::new(GatewayServer::new(spec)))).collect();
+        });
+    }
+
+    /// The servers, and later changes of them.
+    pub(super) fn watch_servers(&self) -> watch::Receiver<ServerList> {
+        self.servers.subscribe()
+    }
+
+    /// Closes the connections that clients share; returns when these servers have ended.
+    pub(super) async fn close_shared_servers(&self) {
+        let servers = Arc::clone(&*self.servers.borrow());
+        for server in servers.iter() {
+            server.close_shared().await;
+        }
     }
 
     /// Sets the maximum size of a message, in bytes.
@@ -243,7 +273,9 @@ impl Gateway {
 
 /// Looks up a server's own rules, at the time of each call.
 fn rules_lookup(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static {
-    let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
-    let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
-    move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)
+    let servers = gateway.watch_servers();
+    move |name| {
+        let servers = servers.borrow();
+        servers.iter().find(|server| server.spec.name == name)?.spec.rules.as_ref().map(Engine::rules)
+    }
 }

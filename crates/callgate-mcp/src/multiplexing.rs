@@ -1,5 +1,7 @@
 //! Multiplexing of several servers behind one connection: merges their lists and handshakes, and routes requests by name prefix.
 
+use std::sync::Arc;
+
 use super::connection::{ClientConnection, Upstream};
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method_requests::{self, ClientRequest, ResponseTimeout};
@@ -12,7 +14,7 @@ use callgate::json::{Map, Value, json};
 const MAX_PAGES: usize = 100;
 
 /// The responses of all servers, in their order.
-type Responses<'s> = Vec<(&'s Upstream, Result<JsonRpcMessage, UpstreamError>)>;
+type Responses = Vec<(Arc<Upstream>, Result<JsonRpcMessage, UpstreamError>)>;
 
 /// Answers a request that is for all servers, or for the one that it names.
 pub(super) async fn handle_request(
@@ -41,18 +43,14 @@ pub(super) async fn handle_request(
 }
 
 /// Sends a request to all servers, and cancels it at those that have not answered in time.
-async fn request_all<'c>(
-    connection: &'c ClientConnection,
-    message: &'c JsonRpcMessage,
-    id: &'c RequestId,
-) -> Responses<'c> {
+async fn request_all(connection: &ClientConnection, message: &JsonRpcMessage, id: &RequestId) -> Responses {
     let responses = connection.upstreams.request_all(message, id).await;
     connection.upstreams.cancel_pending_briefly(id).await;
     responses
 }
 
 /// The results among all responses. Logs the servers that returned none.
-fn collect_results(responses: Responses<'_>) -> Vec<(&Upstream, Value)> {
+fn collect_results(responses: Responses) -> Vec<(Arc<Upstream>, Value)> {
     let mut results = Vec::new();
     for (upstream, response) in responses {
         let why = match response {
@@ -148,7 +146,7 @@ fn set_member(value: &mut Value, name: &str, member: Value) {
 }
 
 /// Sets the union of all servers' capabilities.
-fn merge_capabilities(merged: &mut Value, results: &[(&Upstream, Value)]) {
+fn merge_capabilities(merged: &mut Value, results: &[(Arc<Upstream>, Value)]) {
     let mut capabilities = Map::new();
     for (_, result) in results {
         for (name, capability) in result.get("capabilities").and_then(Value::as_object).into_iter().flatten()
@@ -163,7 +161,7 @@ fn merge_capabilities(merged: &mut Value, results: &[(&Upstream, Value)]) {
     set_member(merged, "capabilities", Value::Object(capabilities));
 }
 
-fn merge_instructions(merged: &mut Value, results: &[(&Upstream, Value)]) {
+fn merge_instructions(merged: &mut Value, results: &[(Arc<Upstream>, Value)]) {
     let texts = results.iter().filter_map(|(upstream, result)| {
         let text = result.get("instructions")?.as_str()?;
         Some(format!("{}:\n{text}", upstream.name()))
@@ -175,7 +173,7 @@ fn merge_instructions(merged: &mut Value, results: &[(&Upstream, Value)]) {
 }
 
 /// Sets the shortest lifetime of all parts, and makes the merged result private if one part is.
-fn merge_caching(merged: &mut Value, results: &[(&Upstream, Value)]) {
+fn merge_caching(merged: &mut Value, results: &[(Arc<Upstream>, Value)]) {
     let lifetime = results.iter().filter_map(|(_, result)| result.get("ttlMs")?.as_u64()).min();
     if let Some(lifetime) = lifetime {
         set_member(merged, "ttlMs", lifetime.into());
@@ -224,15 +222,17 @@ async fn merge_list(
 ) -> JsonRpcMessage {
     let (upstreams, id) = (&connection.upstreams, &request.id);
     let lists = upstreams
-        .for_each(|upstream| Box::pin(list_pages(connection, upstream, message.clone(), request)))
+        .for_each(|upstream| {
+            Box::pin(async move { list_pages(connection, &upstream, message.clone(), request).await })
+        })
         .await;
     upstreams.cancel_pending_briefly(id).await;
     let (mut items, mut parts) = (Vec::new(), Vec::new());
     for (upstream, pages) in lists {
         for mut page in pages {
             page = match list {
-                ListKind::Tools => tool_list::filter_tools(connection, upstream, page),
-                _ => method_requests::filter_items(connection, upstream, list, page),
+                ListKind::Tools => tool_list::filter_tools(connection, &upstream, page),
+                _ => method_requests::filter_items(connection, &upstream, list, page),
             };
             let Some(result) = page.result_mut() else { continue };
             if let Some(Value::Array(page_items)) = result.get_mut(list.member()) {
@@ -241,7 +241,7 @@ async fn merge_list(
                 }
                 items.append(page_items);
             }
-            parts.push((upstream, result.take()));
+            parts.push((Arc::clone(&upstream), result.take()));
         }
     }
     let mut merged = parts.first().map(|(_, result)| result.clone()).unwrap_or_else(|| json!({}));
@@ -262,7 +262,11 @@ async fn send_to_all(
     let (request, timeout) = sent;
     let upstreams = &connection.upstreams;
     let responses = upstreams
-        .for_each(|upstream| Box::pin(method_requests::start_request(connection, upstream, message, sent)))
+        .for_each(|upstream| {
+            Box::pin(
+                async move { method_requests::start_request(connection, &upstream, message, sent).await },
+            )
+        })
         .await;
     if timeout == ResponseTimeout::Merged {
         upstreams.cancel_pending_briefly(&request.id).await;
@@ -296,7 +300,7 @@ async fn route_by_name(
     };
     message.set_param_at(path, own_name.into());
     let sent = (request, ResponseTimeout::None);
-    match method_requests::start_request(connection, upstream, &message, sent).await {
+    match method_requests::start_request(connection, &upstream, &message, sent).await {
         Ok(Some(response)) => response,
         Ok(None) => internal_error(id, "the request was cancelled"),
         Err(UpstreamError(why)) => internal_error(id, &why),
@@ -311,7 +315,7 @@ async fn try_each(
 ) -> JsonRpcMessage {
     let id = &request.id;
     let mut error_response = None;
-    for upstream in connection.upstreams.as_slice() {
+    for upstream in connection.upstreams.all().iter() {
         let sent = (request, ResponseTimeout::None);
         match method_requests::start_request(connection, upstream, message, sent).await {
             Ok(None) => return internal_error(id, "the request was cancelled"),

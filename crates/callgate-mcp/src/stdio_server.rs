@@ -68,7 +68,11 @@ impl Gateway {
             }
         };
         let _ = tokio::time::timeout(RESPONSE_TIMEOUT, answered).await;
-        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, connection.close()).await;
+        let closed = async {
+            connection.close().await;
+            self.close_shared_servers().await;
+        };
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, closed).await;
         drop((connection, sender));
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut writer).await.is_err() {
             writer.abort();

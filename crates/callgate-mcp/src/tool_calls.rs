@@ -42,8 +42,8 @@ pub(super) async fn call_tool(
     let Some((upstream, tool)) = connection.upstreams.route(name) else {
         return invalid(&format!("unknown tool `{}`", escape_controls(name)));
     };
-    tool_list::load_tools(&connection.session, upstream, &message).await;
-    match find_call_problem(connection, upstream, (name, tool), &arguments(&message)) {
+    tool_list::load_tools(&connection.session, &upstream, &message).await;
+    match find_call_problem(connection, &upstream, (name, tool), &arguments(&message)) {
         Some(CallProblem::Ambiguous(why)) => return invalid(&why),
         Some(CallProblem::Quarantined(why)) => {
             let result = call_result::from_quarantine(&why);
@@ -57,7 +57,7 @@ pub(super) async fn call_tool(
     message.set_trace_of(&mut call);
     connection.gateway.name_span(&mut call);
     let request = CallRequest { message: &message, id, tool };
-    let executor = UpstreamExecutor::new(connection, upstream, request, cancelled);
+    let executor = UpstreamExecutor::new(connection, &upstream, request, cancelled);
     let response = run(&executor, call, &reply, sender).await;
     // The client cancelled the call, and the server did not answer it.
     if executor.is_cancelled() {

@@ -34,7 +34,7 @@ impl Gateway {
         let (sender, _) = ClientSender::lossy();
         let connection = ClientConnection::open(self, &ClientContext::default(), sender)?;
         let mut inventories = Vec::new();
-        for upstream in connection.upstreams.as_slice() {
+        for upstream in connection.upstreams.all().iter() {
             let name = upstream.name();
             let listed = async {
                 let envelope = handshake(&connection, upstream).await?;

@@ -115,7 +115,7 @@ pub(super) async fn header_arguments(
         return None;
     }
     let (upstream, tool) = connection.upstreams.route(call.param("name")?.as_str()?)?;
-    load_tools(&connection.session, upstream, call).await;
+    load_tools(&connection.session, &upstream, call).await;
     let tool = upstream.tools().get(tool)?;
     Some(HeaderArguments::from_schema(tool.get("inputSchema")?))
 }

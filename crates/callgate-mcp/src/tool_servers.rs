@@ -1,7 +1,6 @@
 //! The tools of MCP servers, for a host that runs calls itself after policies allowed them: [`ToolServers`] is one client of each server.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc};
@@ -16,13 +15,14 @@ use super::handshake::handshake;
 use super::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use super::method;
 use super::pins::PinStatus;
+use super::server_tool_lists::ServerToolLists;
 use super::tool_list;
 use super::upstream_event::UpstreamError;
 use callgate::call::ToolCall;
 use callgate::engine::Engine;
 use callgate::host::{ToolError, ToolExecutor, ToolResponse};
 use callgate::json::{Value, json};
-use callgate::tools::{ToolCatalog, ToolDescriptor, add_declared};
+use callgate::tools::{ToolCatalog, ToolDescriptor};
 
 /// How long a server has to answer the handshake; its package may have to be installed first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -32,8 +32,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Each server has one connection, which all calls share: servers that keep state for each client belong behind a gateway. Servers are
 /// started in the background; a call waits until its server has started, and starts it again if it has ended.
 pub struct ToolServers {
-    servers: Vec<ToolServer>,
-    lists: Arc<ToolLists>,
+    present: RwLock<Arc<[Arc<ToolServer>]>>,
+    lists: Arc<ServerToolLists>,
 }
 
 /// A tool that may run.
@@ -45,23 +45,19 @@ pub struct ListedTool {
     pub descriptor: ToolDescriptor,
 }
 
-/// One server and the connection to it.
+/// One server and the connection to it, which is closed when the last call has ended after the server was removed.
 struct ToolServer {
+    name: String,
+    /// Distinguishes it from a removed server with the same name.
+    number: u64,
     connection: Arc<ClientConnection>,
     /// A message in the server's protocol version.
     template: OnceCell<JsonRpcMessage>,
 }
 
-/// The tools of all servers, as they were last listed.
-struct ToolLists {
-    engine: Engine,
-    by_server: Mutex<BTreeMap<String, Vec<ToolDescriptor>>>,
-    catalog: RwLock<Arc<ToolCatalog>>,
-}
-
 impl std::fmt::Debug for ToolServers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.upstreams().map(|(_, upstream)| upstream.name()).collect();
+        let names: Vec<String> = self.servers().iter().map(|server| server.name.clone()).collect();
         f.debug_struct("ToolServers").field("servers", &names).finish_non_exhaustive()
     }
 }
@@ -75,55 +71,75 @@ impl ToolServers {
         engine: &Engine,
         gateways: impl IntoIterator<Item = Gateway>,
     ) -> Result<Arc<Self>, UpstreamError> {
-        let lists = Arc::new(ToolLists {
-            engine: engine.clone(),
-            by_server: Mutex::default(),
-            catalog: RwLock::new(Arc::new(ToolCatalog::new(engine.session().tools().iter().cloned()))),
-        });
-        let servers: Result<_, UpstreamError> = gateways
-            .into_iter()
-            .map(|gateway| {
-                let listed = Arc::clone(&lists);
-                let gateway = gateway.with_tools_listener(move |server, tools| listed.replace(server, tools));
-                let (sender, messages) = ClientSender::new();
-                let connection =
-                    ClientConnection::open(&Arc::new(gateway), &ClientContext::default(), sender)?;
-                tokio::spawn(refuse_requests(Arc::downgrade(&connection), messages));
-                Ok(ToolServer { connection, template: OnceCell::new() })
-            })
-            .collect();
-        let servers = Arc::new(Self { servers: servers?, lists });
-        for index in 0..servers.servers.len() {
-            let servers = Arc::clone(&servers);
+        let lists = Arc::new(ServerToolLists::new(engine));
+        let servers = Self { present: RwLock::new(Arc::new([])), lists };
+        servers.replace(|_| false, gateways)?;
+        Ok(Arc::new(servers))
+    }
+
+    /// Replaces the servers: those that are kept by name stay connected, and `added` are connected. Calls in progress at the others
+    /// complete; new ones do not reach them.
+    ///
+    /// # Errors
+    /// An added server can't be started. Then nothing changes.
+    pub fn replace(
+        &self,
+        is_kept: impl Fn(&str) -> bool,
+        added: impl IntoIterator<Item = Gateway>,
+    ) -> Result<(), UpstreamError> {
+        let added: Vec<Arc<ToolServer>> =
+            added.into_iter().map(|gateway| self.connect_server(gateway)).collect::<Result<_, _>>()?;
+        let kept: Vec<Arc<ToolServer>> =
+            self.servers().iter().filter(|server| is_kept(&server.name)).cloned().collect();
+        let all: Arc<[Arc<ToolServer>]> = kept.into_iter().chain(added.iter().cloned()).collect();
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&all);
+        self.lists.set_servers(all.iter().map(|server| (server.name.as_str(), server.number)));
+        for server in added {
             tokio::spawn(async move {
-                if let Some((server, upstream)) = servers.upstreams().nth(index)
-                    && let Err(UpstreamError(why)) = server.ready(upstream).await
+                if let Some(upstream) = server.upstream()
+                    && let Err(UpstreamError(why)) = server.ready(&upstream).await
                 {
                     upstream.log(&why);
                 }
             });
         }
-        Ok(servers)
+        Ok(())
     }
 
-    fn upstreams(&self) -> impl Iterator<Item = (&ToolServer, &Upstream)> {
-        self.servers.iter().flat_map(|server| {
-            server.connection.upstreams.as_slice().iter().map(move |upstream| (server, upstream))
-        })
+    fn connect_server(&self, gateway: Gateway) -> Result<Arc<ToolServer>, UpstreamError> {
+        let lists = Arc::clone(&self.lists);
+        let name = gateway.servers_up().into_iter().map(|(name, _)| name).next().unwrap_or_default();
+        let number = self.lists.new_server_number();
+        let gateway = gateway.with_tools_listener(move |server, tools| lists.replace(server, number, tools));
+        let (sender, messages) = ClientSender::new();
+        let connection = ClientConnection::open(&Arc::new(gateway), &ClientContext::default(), sender)?;
+        tokio::spawn(refuse_requests(Arc::downgrade(&connection), messages));
+        Ok(Arc::new(ToolServer { name, number, connection, template: OnceCell::new() }))
     }
 
-    fn find(&self, server: &str) -> Option<(&ToolServer, &Upstream)> {
-        self.upstreams().find(|(_, upstream)| upstream.name() == server)
+    fn servers(&self) -> Arc<[Arc<ToolServer>]> {
+        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn upstreams(&self) -> Vec<(Arc<ToolServer>, Arc<Upstream>)> {
+        let servers = self.servers();
+        servers.iter().filter_map(|server| Some((Arc::clone(server), server.upstream()?))).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<(Arc<ToolServer>, Arc<Upstream>)> {
+        let servers = self.servers();
+        let server = servers.iter().find(|server| server.name == name)?;
+        Some((Arc::clone(server), server.upstream()?))
     }
 
     /// The tools that calls are checked against: those of the engine, and those that servers have listed.
     pub fn catalog(&self) -> Arc<ToolCatalog> {
-        Arc::clone(&self.lists.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        self.lists.catalog()
     }
 
     /// Whether each server answers, by name: it has not failed within the last 30 seconds, or has answered since.
-    pub fn servers_up(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.servers.iter().flat_map(|server| server.connection.gateway.servers_up())
+    pub fn servers_up(&self) -> Vec<(String, bool)> {
+        self.servers().iter().flat_map(|server| server.connection.gateway.servers_up()).collect()
     }
 
     /// Gives a call of one of these servers a span of its own, below its parent, if spans are exported.
@@ -146,11 +162,12 @@ impl ToolServers {
     /// Resolves the prefixed name of a call without a server, such as `files__read`, to a tool of its server.
     pub fn resolve(&self, call: &mut ToolCall) {
         if call.server.is_none()
-            && let Some((server, tool)) = self.upstreams().find_map(|(_, upstream)| {
-                Some((upstream.name(), upstream.prefix().and_then(|prefix| call.tool.strip_prefix(prefix))?))
+            && let Some((server, tool)) = self.upstreams().iter().find_map(|(_, upstream)| {
+                let tool = upstream.prefix().and_then(|prefix| call.tool.strip_prefix(prefix))?;
+                Some((upstream.name().to_owned(), tool.to_owned()))
             })
         {
-            (call.server, call.tool) = (Some(server.to_owned()), tool.to_owned());
+            (call.server, call.tool) = (Some(server), tool);
         }
     }
 
@@ -159,7 +176,7 @@ impl ToolServers {
     pub async fn list_tools(&self) -> Vec<ListedTool> {
         let mut listed = Vec::new();
         for (server, upstream) in self.upstreams() {
-            if let Err(UpstreamError(why)) = server.ready(upstream).await {
+            if let Err(UpstreamError(why)) = server.ready(&upstream).await {
                 upstream.log(&why);
                 continue;
             }
@@ -187,9 +204,9 @@ impl ToolServers {
         let Some((server, upstream)) = call.server.as_deref().and_then(|server| self.find(server)) else {
             return Ok(());
         };
-        let ready = server.ready(upstream).await;
+        let ready = server.ready(&upstream).await;
         ready.map_err(|UpstreamError(why)| ToolError::new(why).with_kind("unavailable"))?;
-        match find_call_problem(&server.connection, upstream, (&call.tool, &call.tool), &call.input) {
+        match find_call_problem(&server.connection, &upstream, (&call.tool, &call.tool), &call.input) {
             None => Ok(()),
             Some(CallProblem::Ambiguous(why)) => Err(ToolError::new(why).with_kind("ambiguous")),
             Some(CallProblem::Quarantined(why)) => {
@@ -207,7 +224,7 @@ impl ToolExecutor for ToolServers {
             return Err(ToolError::new("the call names no server that Callgate runs"));
         };
         let unavailable = |UpstreamError(why): UpstreamError| ToolError::new(why).with_kind("unavailable");
-        let template = server.ready(upstream).await.map_err(unavailable)?;
+        let template = server.ready(&upstream).await.map_err(unavailable)?;
         let id = server.connection.requests.new_id();
         let mut message = JsonRpcMessage::request(
             &id,
@@ -226,6 +243,11 @@ impl ToolExecutor for ToolServers {
 }
 
 impl ToolServer {
+    /// The server itself: the gateway of the connection has one.
+    fn upstream(&self) -> Option<Arc<Upstream>> {
+        self.connection.upstreams.all().first().cloned()
+    }
+
     /// Waits until the server has answered the handshake and listed its tools.
     async fn ready(&self, upstream: &Upstream) -> Result<&JsonRpcMessage, UpstreamError> {
         let name = upstream.name();
@@ -243,18 +265,11 @@ impl ToolServer {
     }
 }
 
-impl ToolLists {
-    /// Replaces the tools of a server.
-    fn replace(&self, server: &str, tools: &[ToolDescriptor]) {
-        let rules = self.engine.rules();
-        let mut tools = tools.to_vec();
-        add_declared(&mut tools, rules.tools(), server);
-        let mut by_server = self.by_server.lock().unwrap_or_else(PoisonError::into_inner);
-        by_server.insert(server.to_owned(), tools);
-        let all =
-            self.engine.session().tools().to_vec().into_iter().chain(by_server.values().flatten().cloned());
-        let catalog = Arc::new(ToolCatalog::new(all));
-        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+impl Drop for ToolServer {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let connection = Arc::clone(&self.connection);
+        runtime.spawn(async move { connection.close().await });
     }
 }
 
@@ -272,8 +287,8 @@ impl Drop for CancelOnDrop<'_> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let Some(connection) = connection.upgrade() else { return };
-            let mut upstreams = connection.upstreams.as_slice().iter();
-            if let Some(upstream) = upstreams.find(|upstream| upstream.name() == server) {
+            let upstreams = connection.upstreams.all();
+            if let Some(upstream) = upstreams.iter().find(|upstream| upstream.name() == server) {
                 upstream.cancel(&id, "nobody waits for the result").await;
             }
         });

@@ -20,7 +20,16 @@ pub enum Transport {
 }
 
 /// A server behind a gateway.
+///
+/// ```
+/// use callgate_mcp::{ServerSpec, StdioSpec, Transport};
+///
+/// let command = StdioSpec { command: "my-server".to_owned(), args: Vec::new(), env: Vec::new(), cwd: None };
+/// let files = ServerSpec::new("files", Transport::Child(command)).with_prefix("files__");
+/// assert_eq!(files.prefix.as_deref(), Some("files__"));
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerSpec {
     /// Its name, which policies match by `server:`.
     pub name: String,
@@ -30,6 +39,37 @@ pub struct ServerSpec {
     pub reach: Transport,
     /// Rules for its calls only, which tighten those of the gateway.
     pub rules: Option<Engine>,
+    /// All clients share one connection to it.
+    pub shared: bool,
+}
+
+impl ServerSpec {
+    /// A server without a prefix and rules of its own, to which each client has a connection.
+    pub fn new(name: impl Into<String>, reach: Transport) -> Self {
+        Self { name: name.into(), prefix: None, reach, rules: None, shared: false }
+    }
+
+    /// Sets the prefix of its tool and prompt names.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Sets rules for its calls only.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Engine) -> Self {
+        self.rules = Some(rules);
+        self
+    }
+
+    /// Shares one connection among all clients. For servers that do not tell clients apart, and keep nothing between their calls. They
+    /// can't ask clients, and have no log level, subscriptions to resources or tasks.
+    #[must_use]
+    pub fn with_shared_connection(mut self) -> Self {
+        self.shared = true;
+        self
+    }
 }
 
 /// A connection to a server.

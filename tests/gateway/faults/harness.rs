@@ -75,6 +75,11 @@ impl Folder {
             .count()
     }
 
+    /// A server of a configuration file.
+    pub(super) fn configured(&self, name: &str, options: &str) -> String {
+        format!("  - {{ name: {name}, command: {}{options} }}\n", json!(self.server()))
+    }
+
     /// The command of the server.
     pub(super) fn server(&self) -> Vec<String> {
         let paths = [script("faulty.py"), self.home.path().to_owned()];
@@ -121,11 +126,17 @@ impl Session {
 
     /// Starts an initialized session with these arguments of the gateway.
     pub(super) fn start(folder: Folder, arguments: &[&str]) -> Self {
+        let server = folder.server();
+        let server = ["--"].into_iter().chain(server.iter().map(String::as_str));
+        let arguments: Vec<&str> = arguments.iter().copied().chain(server).collect();
+        Self::start_configured(folder, &arguments)
+    }
+
+    /// As [`start`](Self::start), with arguments that name the servers, too.
+    pub(super) fn start_configured(folder: Folder, arguments: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_callgate"))
             .arg("proxy")
             .args(arguments)
-            .arg("--")
-            .args(folder.server())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -159,7 +170,7 @@ impl Session {
             "clientInfo": { "name": "test", "version": "1" },
         });
         let answer = session.request("initialize", greeting);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "faulty", "{answer}\n{}", session.log_text());
+        assert!(answer["result"]["serverInfo"]["name"].is_string(), "{answer}\n{}", session.log_text());
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         session
     }

@@ -157,8 +157,7 @@ async fn client_that_reads_nothing_does_not_block_shutdown() {
     let mut words = folder.server().into_iter();
     let child =
         StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
-    let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
+    let server = ServerSpec::new("server", Transport::Child(child));
     let gateway = Arc::new(Gateway::new(Engine::from_text(OPEN).unwrap(), [server]));
     let (mut client, from) = tokio::io::duplex(4096);
     let (to, _unread) = tokio::io::duplex(64);

@@ -65,8 +65,7 @@ fn server(name: &str, folder: &Folder) -> ServerSpec {
     let mut words = folder.server().into_iter();
     let child =
         StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
-    let prefix = Some(format!("{name}_"));
-    ServerSpec { name: name.to_owned(), prefix, reach: Transport::Child(child), rules: None }
+    ServerSpec::new(name, Transport::Child(child)).with_prefix(format!("{name}_"))
 }
 
 fn has_tools_of(list: &Value, prefix: &str) -> bool {

@@ -283,6 +283,11 @@ impl Authenticator {
         self.issuers.iter().filter_map(Issuer::remote_keys)
     }
 
+    /// How often the keys at URLs have changed, all of them together.
+    fn key_changes(&self) -> u64 {
+        self.remote_keys().map(|keys| keys.changes()).fold(0, u64::wrapping_add)
+    }
+
     /// Takes over keys that were fetched before a reload, so that tokens stay valid meanwhile.
     fn adopt_remote_keys(&mut self, before: &Self) {
         for issuer in &mut self.issuers {

@@ -70,20 +70,26 @@ impl ReloadableAuthenticator {
     /// See [`Authenticator::authenticate`].
     pub async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Caller, AuthenticationError> {
         let identity = self.identity.load_full();
+        let changes_before = identity.key_changes();
         let rejected = match identity.authenticate(credentials) {
             Err(error @ AuthenticationError::Rejected(_)) => error,
             other => return other,
         };
-        let Some(keys) = identity.keys_to_refresh(credentials) else { return Err(rejected) };
-        match keys.refresh().await {
-            Ok(true) => {
-                self.note_change();
-                identity.authenticate(credentials)
+        if let Some(keys) = identity.keys_to_refresh(credentials) {
+            match keys.refresh().await {
+                Ok(true) => self.note_change(),
+                Ok(false) => {}
+                Err(why) => {
+                    let why = format!("the keys of the issuer are missing: {why}");
+                    return Err(AuthenticationError::Rejected(why));
+                }
             }
-            Ok(false) => Err(rejected),
-            Err(why) => {
-                Err(AuthenticationError::Rejected(format!("the keys of the issuer are missing: {why}")))
-            }
+        }
+        // Somebody else may have fetched the keys since this token was checked with the previous ones.
+        if identity.key_changes() == changes_before {
+            Err(rejected)
+        } else {
+            identity.authenticate(credentials)
         }
     }
 

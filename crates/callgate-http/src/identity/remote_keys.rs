@@ -36,6 +36,8 @@ struct FetchedKeys {
     keys: Vec<VerificationKey>,
     /// The text that they were read from.
     text: String,
+    /// How often the keys have changed.
+    changes: u64,
     /// When they were fetched; `None` if they never were.
     fetched: Option<Instant>,
 }
@@ -63,6 +65,11 @@ impl RemoteKeys {
         use_keys(if is_fresh { &fetched.keys } else { &[] })
     }
 
+    /// How often the keys have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.keys.load().changes
+    }
+
     /// Whether the keys should be refreshed.
     fn is_due(&self) -> bool {
         self.keys.load().fetched.is_none_or(|fetched| fetched.elapsed() >= REFRESH)
@@ -76,16 +83,15 @@ impl RemoteKeys {
         if self.is_due() { self.refresh().await } else { Ok(false) }
     }
 
-    /// Fetches the keys, unless they were requested just now; returns whether they have changed. Requests that need the keys at the same
-    /// time share one fetch.
+    /// Fetches the keys, unless they were requested just now; returns whether this changed them. Requests that need the keys at the same
+    /// time wait for one fetch.
     ///
     /// # Errors
     /// They can't be fetched: a text for the operator. Then the present ones stay.
     pub(super) async fn refresh(&self) -> Result<bool, String> {
-        let before = Arc::clone(&self.keys.load());
         let mut attempt = self.attempt.lock().await;
         if attempt.is_some_and(|last| last.elapsed() < MIN_INTERVAL) {
-            return Ok(before.text != self.keys.load().text);
+            return Ok(false);
         }
         *attempt = Some(Instant::now());
         let text = self.fetch().await?;
@@ -94,8 +100,10 @@ impl RemoteKeys {
         if keys.is_empty() {
             return Err(format!("`{}` has no signature key", self.url));
         }
+        let before = self.keys.load();
         let is_changed = before.text != text;
-        self.keys.store(Arc::new(FetchedKeys { keys, text, fetched: Some(Instant::now()) }));
+        let changes = before.changes + u64::from(is_changed);
+        self.keys.store(Arc::new(FetchedKeys { keys, text, changes, fetched: Some(Instant::now()) }));
         Ok(is_changed)
     }
 

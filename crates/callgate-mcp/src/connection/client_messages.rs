@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::ClientConnection;
 use super::request_table::{ClientResponseReceiver, LATE_RESPONSE_WINDOW};
-use super::upstream::{ResponseProcessing, ServerResponseReceiver};
+use super::upstream::{ResponseProcessing, ServerResponseReceiver, Upstream};
 use crate::client_sender::ClientSender;
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::method_requests::{ClientRequest, ResponseTimeout};
@@ -55,10 +55,10 @@ impl ClientConnection {
         let task = tasks::task_id(&message);
         let reply = approval_channels::take_reply(&mut message);
         let request = ClientRequest { id: id.clone(), sender: sender.clone(), reply, cancelled };
-        match self.upstreams.as_slice() {
+        match &*self.upstreams.all() {
             [] => self.requests.respond_with_error(&id, sender, "unknown server").await,
             [upstream] if method_requests::is_evaluated(self, upstream.name(), message.method()) => {
-                self.start_evaluated_request(message, request);
+                self.start_evaluated_request(upstream, message, request);
             }
             [upstream] => {
                 let then = response_processing(route, task);
@@ -83,16 +83,20 @@ impl ClientConnection {
     }
 
     /// Starts a request to the only server that policies concern.
-    fn start_evaluated_request(self: &Arc<Self>, message: JsonRpcMessage, request: ClientRequest) {
-        let connection = Arc::clone(self);
+    fn start_evaluated_request(
+        self: &Arc<Self>,
+        upstream: &Arc<Upstream>,
+        message: JsonRpcMessage,
+        request: ClientRequest,
+    ) {
+        let (connection, upstream) = (Arc::clone(self), Arc::clone(upstream));
         tokio::spawn(async move {
-            let Some(upstream) = connection.upstreams.as_slice().first() else { return };
             let (id, sender) = (&request.id, &request.sender);
             let sent = (&request, ResponseTimeout::None);
-            match method_requests::start_request(&connection, upstream, &message, sent).await {
+            match method_requests::start_request(&connection, &upstream, &message, sent).await {
                 Ok(Some(response)) => {
                     let then = response_processing(Route::from_method(message.method()), None);
-                    let response = connection.process_response(upstream, then, response);
+                    let response = connection.process_response(&upstream, then, response);
                     connection.requests.respond(id, sender, response).await;
                 }
                 Ok(None) => drop(connection.requests.remove(id)),
@@ -133,9 +137,10 @@ impl ClientConnection {
         if method::resembles_tools_call(message.method()) {
             return self.gateway.log("a tool call without an id is not forwarded");
         }
-        let mut servers = self.upstreams.as_slice().iter();
-        if !servers.all(|server| method_requests::may_be_notification(self, server.name(), message.method()))
-        {
+        let may_be = |server: &Arc<Upstream>| {
+            method_requests::may_be_notification(self, server.name(), message.method())
+        };
+        if !self.upstreams.all().iter().all(may_be) {
             return self.gateway.log("a request without an id is not forwarded");
         }
         self.upstreams.notify_all(&message).await;
@@ -146,7 +151,7 @@ impl ClientConnection {
             None => self.gateway.log("the client sent a response to an unknown request"),
             Some(ClientResponseReceiver::Gateway(receiver)) => drop(receiver.send(message)),
             Some(ClientResponseReceiver::Server(index, original)) => {
-                if let Some(upstream) = self.upstreams.as_slice().get(index) {
+                if let Some(upstream) = self.upstreams.find(index) {
                     let _ = upstream.send(message.with_id(&original)).await;
                 }
             }

@@ -16,6 +16,7 @@ use super::client_info::{ClientContext, ClientInfo};
 use super::client_sender::ClientSender;
 use super::continuations::PendingContinuations;
 use super::gateway::Gateway;
+use super::gateway_server::ServerList;
 use super::jsonrpc::JsonRpcMessage;
 use super::tasks::TaskRegistry;
 use super::tool_change_notifier::ToolChangeNotifier;
@@ -63,12 +64,15 @@ impl ClientConnection {
         let (connections, event_streams) = mpsc::unbounded_channel();
         let client = Arc::new(ClientInfo::default());
         let requests = Arc::new(RequestTable::new());
-        let upstreams = Upstreams::open(&UpstreamContext {
+        let mut server_list = gateway.watch_servers();
+        let shared = UpstreamContext {
             gateway: Arc::clone(gateway),
             client: Arc::clone(&client),
             requests: Arc::clone(&requests),
             connections,
-        })?;
+        };
+        let servers = Arc::clone(&*server_list.borrow_and_update());
+        let upstreams = Upstreams::open(&servers, shared)?;
         let notifier = Arc::new(ToolChangeNotifier {
             client: Arc::clone(&client),
             requests: Arc::clone(&requests),
@@ -86,14 +90,31 @@ impl ClientConnection {
             notifier,
         });
         gateway.add_notifier(&connection.notifier);
-        tokio::spawn(server_messages::handle_event_streams(Arc::downgrade(&connection), event_streams));
+        let weak = Arc::downgrade(&connection);
+        tokio::spawn(server_messages::handle_event_streams(weak, event_streams, server_list));
         Ok(connection)
+    }
+
+    /// Takes over a changed list of servers. Requests to removed ones have some time to complete.
+    fn update_servers(self: &Arc<Self>, servers: &ServerList) {
+        for removed in self.upstreams.update(servers) {
+            let connection = Arc::clone(self);
+            tokio::spawn(async move {
+                removed.drain().await;
+                if let Some(mut ended) = removed.close().await {
+                    let _ = ended.wait_for(|ended| *ended).await;
+                }
+                removed.fail_after_close("the server was removed").await;
+                connection.upstreams.forget(&removed);
+            });
+        }
+        let notifier = Arc::clone(&self.notifier);
+        tokio::spawn(async move { notifier.notify_tools_changed().await });
     }
 
     /// Redacts a response or a notification about a task.
     fn redact_task(&self, task: &str, message: JsonRpcMessage) -> JsonRpcMessage {
-        let mut servers = self.upstreams.as_slice().iter();
-        match servers.any(|server| self.session.redacts_results(server.name())) {
+        match self.upstreams.all().iter().any(|server| self.session.redacts_results(server.name())) {
             true => self.tasks.redact(&self.session, task, message),
             false => message,
         }

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::ClientConnection;
 use super::upstream::{EventStream, ResponseProcessing, ServerResponseReceiver, Upstream};
+use crate::gateway_server::ServerList;
 use crate::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::routes::{self, ListKind};
 use crate::upstream_event::{UpstreamError, UpstreamEvent};
@@ -129,10 +130,10 @@ impl ClientConnection {
         if method_requests::is_evaluated(self, upstream.name(), message.method()) {
             let (connection, index) = (Arc::clone(self), upstream.index());
             tokio::spawn(async move {
-                let Some(upstream) = connection.upstreams.as_slice().get(index) else { return };
+                let Some(upstream) = connection.upstreams.find(index) else { return };
                 let request = (&message, &id);
                 let response =
-                    method_requests::handle_server_request(&connection, upstream, request, &sender).await;
+                    method_requests::handle_server_request(&connection, &upstream, request, &sender).await;
                 upstream.send_if_connected(response).await;
             });
             return;
@@ -165,13 +166,31 @@ impl ClientConnection {
     }
 }
 
-/// Handles the events of each new connection to a server, in a task of its own, until the client's connection is closed.
+/// Handles the events of each new connection to a server, in a task of its own, and changes of the servers, until the client's connection
+/// is closed.
 pub(super) async fn handle_event_streams(
     connection: Weak<ClientConnection>,
     mut streams: mpsc::UnboundedReceiver<EventStream>,
+    mut servers: watch::Receiver<ServerList>,
 ) {
-    while let Some(stream) = streams.recv().await {
-        tokio::spawn(handle_events(Weak::clone(&connection), stream));
+    loop {
+        let changed = async {
+            if servers.changed().await.is_err() {
+                // The gateway is gone, and so will be the connection.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            stream = streams.recv() => match stream {
+                Some(stream) => drop(tokio::spawn(handle_events(Weak::clone(&connection), stream))),
+                None => return,
+            },
+            () = changed => {
+                let list = Arc::clone(&*servers.borrow_and_update());
+                let Some(connection) = connection.upgrade() else { return };
+                connection.update_servers(&list);
+            }
+        }
     }
 }
 
@@ -179,7 +198,7 @@ pub(super) async fn handle_event_streams(
 async fn handle_events(connection: Weak<ClientConnection>, mut stream: EventStream) {
     while let Some(event) = stream.events.recv().await {
         let Some(connection) = Weak::upgrade(&connection) else { return };
-        let Some(upstream) = connection.upstreams.as_slice().get(stream.server) else { return };
-        connection.handle_server_event(upstream, stream.generation, event).await;
+        let Some(upstream) = connection.upstreams.find(stream.server) else { return };
+        connection.handle_server_event(&upstream, stream.generation, event).await;
     }
 }

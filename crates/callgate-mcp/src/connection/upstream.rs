@@ -15,12 +15,12 @@ use super::request_table::{RequestTable, lock};
 use crate::client_info::ClientInfo;
 use crate::client_sender::ClientSender;
 use crate::gateway::Gateway;
+use crate::gateway_server::{GatewayServer, ServerConnection};
 use crate::jsonrpc::{JsonRpcMessage, RequestId};
 use crate::method;
 use crate::routes::ListKind;
 use crate::tool_cache::ToolCache;
 use crate::upstream_event::{UpstreamError, UpstreamEvent};
-use crate::upstream_server::ServerSpec;
 use callgate::json::{Value, json};
 use callgate::tools::ToolDescriptor;
 
@@ -31,9 +31,11 @@ const SILENT_SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One server of a client's connection.
 pub(crate) struct Upstream {
-    /// Its position among the servers, by which the request table names it.
+    /// Its number among the servers of the connection, by which the request table names it.
     index: usize,
-    spec: Arc<ServerSpec>,
+    server: Arc<GatewayServer>,
+    /// It was added after the client had connected.
+    is_added: bool,
     transport: RwLock<TransportState>,
     /// Pending requests to it, with the generation of the transport connection that they were sent on.
     pending_requests: Mutex<HashMap<RequestId, (u64, ServerResponseReceiver)>>,
@@ -55,7 +57,7 @@ pub(super) struct UpstreamContext {
 
 /// The events of one transport connection.
 pub(super) struct EventStream {
-    /// The index of the server.
+    /// The number of the server.
     pub(super) server: usize,
     /// The number of the server's transport connection, from 0.
     pub(super) generation: u64,
@@ -86,30 +88,51 @@ impl Upstream {
     /// Connects to a server.
     pub(super) fn open(
         index: usize,
-        spec: &Arc<ServerSpec>,
+        server: &Arc<GatewayServer>,
         shared: &UpstreamContext,
     ) -> Result<Self, UpstreamError> {
-        let connection = transport::connect(index, spec, 0, shared)
-            .map_err(|UpstreamError(why)| UpstreamError(format!("the server `{}`: {why}", spec.name)))?;
-        Ok(Self {
+        let connection = transport::connect(index, server, 0, shared).map_err(|UpstreamError(why)| {
+            UpstreamError(format!("the server `{}`: {why}", server.spec.name))
+        })?;
+        Ok(Self::with_connection(index, server, shared, Some(connection)))
+    }
+
+    /// A server that was added after the client had connected: its first message connects to it.
+    pub(super) fn added(index: usize, server: &Arc<GatewayServer>, shared: &UpstreamContext) -> Self {
+        Self::with_connection(index, server, shared, None)
+    }
+
+    fn with_connection(
+        index: usize,
+        server: &Arc<GatewayServer>,
+        shared: &UpstreamContext,
+        connection: Option<ServerConnection>,
+    ) -> Self {
+        Self {
             index,
-            spec: Arc::clone(spec),
+            server: Arc::clone(server),
+            is_added: connection.is_none(),
             transport: RwLock::new(TransportState::new(connection)),
             pending_requests: Mutex::default(),
             tools: ToolCache::default(),
             has_timed_out: AtomicBool::new(false),
             shared: shared.clone(),
-        })
+        }
     }
 
-    /// Its position among the servers.
+    /// Its server.
+    pub(super) fn server(&self) -> &Arc<GatewayServer> {
+        &self.server
+    }
+
+    /// Its number among the servers of the connection.
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
     /// Its name.
     pub(crate) fn name(&self) -> &str {
-        &self.spec.name
+        &self.server.spec.name
     }
 
     /// Its tools.
@@ -119,17 +142,17 @@ impl Upstream {
 
     /// Logs a problem with it.
     pub(crate) fn log(&self, message: &str) {
-        self.shared.gateway.log(&format!("the server `{}`: {message}", self.spec.name));
+        self.shared.gateway.log(&format!("the server `{}`: {message}", self.server.spec.name));
     }
 
     /// The prefix of its tools' names, if it has one.
     pub(crate) fn prefix(&self) -> Option<&str> {
-        self.spec.prefix.as_deref()
+        self.server.spec.prefix.as_deref()
     }
 
     /// A name without the server's prefix. Returns `None` if the name does not have it.
     pub(super) fn unprefixed_name<'n>(&self, name: &'n str) -> Option<&'n str> {
-        match &self.spec.prefix {
+        match &self.server.spec.prefix {
             None => Some(name),
             Some(prefix) => name.strip_prefix(prefix.as_str()),
         }
@@ -137,7 +160,7 @@ impl Upstream {
 
     /// Adds the server's prefix to the names of its items.
     pub(crate) fn prefix_names(&self, items: &mut [Value]) {
-        let Some(prefix) = &self.spec.prefix else { return };
+        let Some(prefix) = &self.server.spec.prefix else { return };
         for item in items {
             if let Some(Value::String(name)) = item.get_mut("name") {
                 name.insert_str(0, prefix);
@@ -152,7 +175,7 @@ impl Upstream {
         id: &RequestId,
         receiver: ServerResponseReceiver,
     ) -> Result<(), UpstreamError> {
-        let transport = self.live_transport().await?;
+        let transport = self.live_transport(&message).await?;
         // While the lock is held the connection can't be lost, so a request registered now will be notified of its end.
         let Some(connection) = &transport.connection else { return Err(self.connection_lost()) };
         let requests = &self.shared.requests;
@@ -170,7 +193,7 @@ impl Upstream {
 
     /// Sends a message, and restarts the server if its connection was lost.
     pub(crate) async fn send(&self, message: JsonRpcMessage) -> Result<(), UpstreamError> {
-        match &self.live_transport().await?.connection {
+        match &self.live_transport(&message).await?.connection {
             Some(connection) => connection.send(message).await,
             None => Err(self.connection_lost()),
         }
@@ -211,7 +234,7 @@ impl Upstream {
             Ok(response) => response,
             Err(_) => {
                 self.has_timed_out.store(true, Ordering::Relaxed);
-                self.shared.gateway.server_health.record_failure(self.index);
+                self.server.health.record_failure();
                 Err(UpstreamError("it does not respond".to_owned()))
             }
         }
@@ -238,18 +261,18 @@ impl Upstream {
     /// Records that it has sent a message, so that it gets the full timeout again.
     pub(super) fn record_activity(&self) {
         self.has_timed_out.store(false, Ordering::Relaxed);
-        self.shared.gateway.server_health.record_success(self.index);
+        self.server.health.record_success();
     }
 
     /// Records that it can't be reached. It fails at once, so it gets the full timeout again.
     pub(super) fn record_failure(&self) {
         self.has_timed_out.store(false, Ordering::Relaxed);
-        self.shared.gateway.server_health.record_failure(self.index);
+        self.server.health.record_failure();
     }
 
     /// Reports its tools to the host.
     pub(crate) fn report_tools(&self, tools: &[ToolDescriptor]) {
-        self.shared.gateway.report_tools(&self.spec.name, tools);
+        self.shared.gateway.report_tools(&self.server.spec.name, tools);
     }
 
     /// Whether a request with this id is pending at it.
@@ -285,6 +308,9 @@ impl Upstream {
     }
 
     fn connection_lost(&self) -> UpstreamError {
-        UpstreamError(format!("the server `{}` is unavailable: the connection was lost", self.spec.name))
+        UpstreamError(format!(
+            "the server `{}` is unavailable: the connection was lost",
+            self.server.spec.name
+        ))
     }
 }

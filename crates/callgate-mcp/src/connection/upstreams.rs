@@ -1,12 +1,13 @@
 //! The servers of a client's connection: routes names by prefix, and sends messages to all servers.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::Duration;
 
 use super::request_table::RequestTable;
 use super::upstream::{Upstream, UpstreamContext};
+use crate::gateway_server::ServerList;
 use crate::jsonrpc::{JsonRpcMessage, RequestId, code};
 use crate::method;
 use crate::upstream_event::UpstreamError;
@@ -16,37 +17,82 @@ use callgate::json::{Value, json};
 /// Timeout for sending cancellations.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The servers of a client's connection, in the order of the configuration.
+/// The servers of a client's connection.
 pub(crate) struct Upstreams {
-    servers: Vec<Upstream>,
+    servers: RwLock<UpstreamList>,
     requests: Arc<RequestTable>,
+    shared: UpstreamContext,
+}
+
+struct UpstreamList {
+    /// In the order of the configuration.
+    present: Arc<[Arc<Upstream>]>,
+    /// Removed servers that still have requests.
+    draining: Vec<Arc<Upstream>>,
+    /// The number of the next server.
+    next_index: usize,
 }
 
 impl Upstreams {
     /// Connects to all servers.
-    pub(super) fn open(shared: &UpstreamContext) -> Result<Self, UpstreamError> {
-        let specs = shared.gateway.servers.iter().enumerate();
-        let servers =
-            specs.map(|(index, spec)| Upstream::open(index, spec, shared)).collect::<Result<_, _>>()?;
-        Ok(Self { servers, requests: Arc::clone(&shared.requests) })
+    pub(super) fn open(servers: &ServerList, shared: UpstreamContext) -> Result<Self, UpstreamError> {
+        let opened = servers.iter().enumerate();
+        let opened = opened.map(|(index, server)| Upstream::open(index, server, &shared).map(Arc::new));
+        let present = opened.collect::<Result<_, _>>()?;
+        let list = UpstreamList { present, draining: Vec::new(), next_index: servers.len() };
+        Ok(Self { servers: RwLock::new(list), requests: Arc::clone(&shared.requests), shared })
     }
 
-    /// All servers.
-    pub(crate) fn as_slice(&self) -> &[Upstream] {
-        &self.servers
+    /// Takes over a changed list of servers: connections to those that stay are kept, and new ones are connected by their first message.
+    /// Returns those that are removed: they get no new requests, and are still found until they are [forgotten](Self::forget).
+    pub(super) fn update(&self, servers: &ServerList) -> Vec<Arc<Upstream>> {
+        let mut list = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Vec::new();
+        for server in servers.iter() {
+            let kept = list.present.iter().find(|upstream| Arc::ptr_eq(upstream.server(), server)).cloned();
+            next.push(kept.unwrap_or_else(|| {
+                list.next_index += 1;
+                Arc::new(Upstream::added(list.next_index - 1, server, &self.shared))
+            }));
+        }
+        let stays = |upstream: &Arc<Upstream>| next.iter().any(|next| Arc::ptr_eq(next, upstream));
+        let removed: Vec<Arc<Upstream>> =
+            list.present.iter().filter(|upstream| !stays(upstream)).cloned().collect();
+        list.draining.extend(removed.iter().cloned());
+        list.present = next.into();
+        removed
+    }
+
+    /// Forgets a removed server, whose requests are completed.
+    pub(super) fn forget(&self, removed: &Arc<Upstream>) {
+        let mut list = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        list.draining.retain(|upstream| !Arc::ptr_eq(upstream, removed));
+    }
+
+    /// The servers at present, in the order of the configuration.
+    pub(crate) fn all(&self) -> Arc<[Arc<Upstream>]> {
+        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner).present)
+    }
+
+    /// A server by its number, also if it was removed and still has requests.
+    pub(super) fn find(&self, index: usize) -> Option<Arc<Upstream>> {
+        let list = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        list.present.iter().chain(&list.draining).find(|upstream| upstream.index() == index).cloned()
     }
 
     /// Routes a tool name to its server by prefix; returns the server and the tool's own name.
-    pub(crate) fn route<'n>(&self, name: &'n str) -> Option<(&Upstream, &'n str)> {
-        self.servers.iter().find_map(|server| Some((server, server.unprefixed_name(name)?)))
+    pub(crate) fn route<'n>(&self, name: &'n str) -> Option<(Arc<Upstream>, &'n str)> {
+        self.all().iter().find_map(|server| Some((Arc::clone(server), server.unprefixed_name(name)?)))
     }
 
     /// Runs a future for each server, all concurrently; returns the results in the order of the servers.
-    pub(crate) async fn for_each<'s, T>(
-        &'s self,
-        future: impl Fn(&'s Upstream) -> BoxFuture<'s, T>,
-    ) -> Vec<(&'s Upstream, T)> {
-        let mut pending: Vec<_> = self.servers.iter().map(|server| (server, future(server), None)).collect();
+    pub(crate) async fn for_each<'f, T>(
+        &self,
+        future: impl Fn(Arc<Upstream>) -> BoxFuture<'f, T>,
+    ) -> Vec<(Arc<Upstream>, T)> {
+        let servers = self.all();
+        let started = servers.iter().map(|server| (Arc::clone(server), future(Arc::clone(server)), None));
+        let mut pending: Vec<_> = started.collect();
         poll_fn(|context| {
             let mut is_over = true;
             for (_, future, result) in pending.iter_mut().filter(|(_, _, result)| result.is_none()) {
@@ -62,17 +108,20 @@ impl Upstreams {
     }
 
     /// Sends a request to all servers; returns their responses, in the order of the servers.
-    pub(crate) async fn request_all<'s>(
-        &'s self,
-        message: &'s JsonRpcMessage,
-        id: &'s RequestId,
-    ) -> Vec<(&'s Upstream, Result<JsonRpcMessage, UpstreamError>)> {
-        self.for_each(|server| Box::pin(server.request_with_timeout(message.clone(), id))).await
+    pub(crate) async fn request_all(
+        &self,
+        message: &JsonRpcMessage,
+        id: &RequestId,
+    ) -> Vec<(Arc<Upstream>, Result<JsonRpcMessage, UpstreamError>)> {
+        self.for_each(|server| {
+            Box::pin(async move { server.request_with_timeout(message.clone(), id).await })
+        })
+        .await
     }
 
     /// Sends a notification to all servers.
     pub(super) async fn notify_all(&self, message: &JsonRpcMessage) {
-        for server in &self.servers {
+        for server in self.all().iter() {
             let _ = server.send(message.clone()).await;
         }
     }
@@ -80,7 +129,7 @@ impl Upstreams {
     /// Forwards the cancellation of a client's request to the servers to which it was sent.
     pub(crate) async fn forward_cancellation(&self, id: &RequestId, reason: Option<&Value>) {
         for (index, sent_as) in self.requests.sent_to(id) {
-            let Some(server) = self.servers.get(index) else { continue };
+            let Some(server) = self.find(index) else { continue };
             let mut params = json!({ "requestId": sent_as.to_json() });
             if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
                 params.insert("reason".to_owned(), reason.clone());
@@ -92,7 +141,7 @@ impl Upstreams {
     /// Cancels a request that took too long, at all servers that have not answered it.
     pub(crate) async fn cancel_pending(&self, id: &RequestId) {
         for (index, sent_as) in self.requests.sent_to(id) {
-            let Some(server) = self.servers.get(index) else { continue };
+            let Some(server) = self.find(index) else { continue };
             server.cancel(&sent_as, "it took too long").await;
         }
     }
@@ -105,7 +154,7 @@ impl Upstreams {
     /// Removes a request of the client; later responses to it are not forwarded.
     pub(super) fn remove_request(&self, id: &RequestId) {
         for (index, sent_as) in self.requests.remove(id) {
-            if let Some(server) = self.servers.get(index) {
+            if let Some(server) = self.find(index) {
                 server.take_response_receiver(&sent_as);
             }
         }
@@ -114,7 +163,7 @@ impl Upstreams {
     /// Fails all pending requests to the client, whose input has ended.
     pub(super) async fn fail_server_requests(&self) {
         for (index, id) in self.requests.take_server_requests() {
-            let Some(server) = self.servers.get(index) else { continue };
+            let Some(server) = self.find(index) else { continue };
             let message = "the client has closed the connection";
             // A lost server is not restarted for this.
             server
@@ -131,16 +180,18 @@ impl Upstreams {
     /// Closes the connections to all servers; returns when the servers have ended.
     pub(super) async fn close(&self) {
         drop(self.requests.take_server_requests());
+        let removed = self.servers.read().unwrap_or_else(PoisonError::into_inner).draining.clone();
+        let servers: Vec<Arc<Upstream>> = self.all().iter().cloned().chain(removed).collect();
         let mut ends = Vec::new();
-        for server in &self.servers {
+        for server in &servers {
             ends.extend(server.close().await);
         }
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
         }
         // Requests that are still pending get no response any more.
-        for server in &self.servers {
-            server.fail_after_close().await;
+        for server in &servers {
+            server.fail_after_close("the gateway is shutting down").await;
         }
         // Requests that arrived in the meantime.
         drop(self.requests.take_server_requests());
@@ -159,25 +210,25 @@ mod tests {
 
     /// Servers with these prefixes. HTTP servers are not contacted before the first message.
     fn upstreams(prefixes: &[Option<&str>]) -> Upstreams {
-        let spec = |(index, prefix): (usize, &Option<&str>)| ServerSpec {
-            name: format!("server{index}"),
-            prefix: prefix.map(str::to_owned),
-            reach: Transport::Http(HttpSpec {
-                url: "http://127.0.0.1:9/mcp".to_owned(),
-                headers: Vec::new(),
-                auth: None,
-            }),
-            rules: None,
+        let spec = |(index, prefix): (usize, &Option<&str>)| {
+            let url = "http://127.0.0.1:9/mcp".to_owned();
+            let reach = Transport::Http(HttpSpec { url, headers: Vec::new(), auth: None });
+            let spec = ServerSpec::new(format!("server{index}"), reach);
+            match prefix {
+                Some(prefix) => spec.with_prefix(*prefix),
+                None => spec,
+            }
         };
         let specs = prefixes.iter().enumerate().map(spec);
         let gateway = Gateway::new(Engine::from_text("policies: []").unwrap(), specs);
+        let servers = Arc::clone(&*gateway.watch_servers().borrow());
         let shared = UpstreamContext {
             gateway: Arc::new(gateway),
             client: Arc::new(ClientInfo::default()),
             requests: Arc::new(RequestTable::new()),
             connections: mpsc::unbounded_channel().0,
         };
-        Upstreams::open(&shared).unwrap()
+        Upstreams::open(&servers, shared).unwrap()
     }
 
     #[tokio::test]
@@ -192,7 +243,7 @@ mod tests {
     #[tokio::test]
     async fn prefixes_the_names_of_items() {
         let upstreams = upstreams(&[Some("git_"), None]);
-        for (server, expected) in upstreams.as_slice().iter().zip(["git_commit", "commit"]) {
+        for (server, expected) in upstreams.all().iter().zip(["git_commit", "commit"]) {
             let mut items = [json!({ "name": "commit" }), json!({ "uri": "file:///a" }), json!(7)];
             server.prefix_names(&mut items);
             assert_eq!(items, [json!({ "name": expected }), json!({ "uri": "file:///a" }), json!(7)]);
@@ -214,7 +265,7 @@ mod tests {
             })
             .await;
         let results: Vec<(&str, usize)> =
-            results.into_iter().map(|(server, result)| (server.name(), result)).collect();
+            results.iter().map(|(server, result)| (server.name(), *result)).collect();
         assert_eq!(results, [("server0", 0), ("server1", 1), ("server2", 2)]);
     }
 }

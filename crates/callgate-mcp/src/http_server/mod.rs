@@ -187,6 +187,7 @@ impl HttpServer {
         self.check_address(address)?;
         let clients = ClientRegistry::new(&self.gateway, self.max_clients, self.max_conversations);
         let identity = self.identity.map(Arc::new);
+        let served = Arc::clone(&self.gateway);
         let (tls, watched_tls) = (self.tls.clone(), self.tls);
         let (gateway, watched_identity) = (Arc::clone(&self.gateway), identity.clone());
         let watcher = tokio::spawn(async move {
@@ -238,6 +239,7 @@ impl HttpServer {
         idle_check.abort();
         watcher.abort();
         clients.close_all().await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, served.close_shared_servers()).await;
         Ok(())
     }
 }
