@@ -7,10 +7,13 @@ mod audit;
 mod check;
 mod completions;
 mod decision_log;
+mod journald;
 mod log_destinations;
 mod declared_tools;
 mod diff;
 mod explain;
+#[cfg(unix)]
+mod hook;
 mod install;
 mod manual_pages;
 mod methods;

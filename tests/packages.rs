@@ -55,6 +55,22 @@ pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf
     home
 }
 
+/// The directory of Debian packages of these names, unpacked and not installed: programs that a test needs and this machine lacks.
+pub fn debian(names: &[&str]) -> PathBuf {
+    installed(names[0], &format!("debian {}", names.join(" ")), |home| {
+        let shell = |script: String| {
+            let mut command = Command::new("sh");
+            command.args(["-ec", &script]).current_dir(home);
+            command
+        };
+        install(&mut [
+            shell("apt-get update -q || true".to_owned()),
+            shell(format!("apt-get download {}", names.join(" "))),
+            shell("for package in *.deb; do dpkg -x $package .; done".to_owned()),
+        ]);
+    })
+}
+
 /// A Python virtual environment with the packages of a requirements file.
 pub fn python(name: &str, requirements: &Path) -> PathBuf {
     installed(name, &fs::read_to_string(requirements).unwrap(), |home| {

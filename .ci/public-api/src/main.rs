@@ -10,9 +10,10 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "callgate",
     "callgate-analysis",
+    "callgate-hooks",
     "callgate-http",
     "callgate-lint",
     "callgate-log",
@@ -28,17 +29,14 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
     let target = std::env::args_os().nth(1).map_or_else(|| root.join("target"), PathBuf::from);
     let update = std::env::var_os("UPDATE_GENERATED").is_some();
-    let mut is_changed = false;
-    for package in CRATES {
-        match check(root, &target, package, update) {
-            Ok(is_known) => is_changed |= !is_known,
-            Err(error) => {
-                eprintln!("error: the public API of {package} can't be read: {error}");
-                return ExitCode::FAILURE;
-            }
+    let is_known = match check_all(root, &target, update) {
+        Ok(is_known) => is_known,
+        Err(error) => {
+            eprintln!("error: the public API can't be read: {error}");
+            return ExitCode::FAILURE;
         }
-    }
-    if is_changed {
+    };
+    if !is_known {
         eprintln!(
             "The public API has changed. If that is intended, add it to CHANGELOG.md and run\n\
              UPDATE_GENERATED=1 cargo run --manifest-path .ci/public-api/Cargo.toml"
@@ -48,9 +46,26 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns whether the public API of a package is the listed one.
-fn check(root: &Path, target: &Path, package: &str, update: bool) -> Result<bool, Box<dyn Error>> {
-    let documented = items(root, target, package, false)?;
+/// Returns whether the public API of every package is the listed one.
+fn check_all(root: &Path, target: &Path, update: bool) -> Result<bool, Box<dyn Error>> {
+    // The second run overwrites the files of the first.
+    let documented = items_of_all(root, target, false)?;
+    let all = items_of_all(root, target, true)?;
+    let mut is_known = true;
+    for ((package, documented), all) in CRATES.into_iter().zip(documented).zip(all) {
+        is_known &= check(root, package, &documented, all, update)?;
+    }
+    Ok(is_known)
+}
+
+/// Returns whether the public API of a package is the listed one. `all`: with hidden items.
+fn check(
+    root: &Path,
+    package: &str,
+    documented: &[String],
+    all: Vec<String>,
+    update: bool,
+) -> Result<bool, Box<dyn Error>> {
     let reexports: BTreeSet<&str> =
         documented.iter().filter_map(|item| item.strip_prefix("pub use ")).collect();
     let mut api: BTreeSet<String> =
@@ -58,7 +73,6 @@ fn check(root: &Path, target: &Path, package: &str, update: bool) -> Result<bool
     if !reexports.is_empty() {
         // The documentation shows hidden items where they are re-exported; the JSON has them where they are defined.
         let names: BTreeSet<&str> = reexports.iter().filter_map(|path| path.rsplit("::").next()).collect();
-        let all = items(root, target, package, true)?;
         api.extend(all.into_iter().filter(|item| {
             let path = defined_path(item);
             reexports.contains(path) || owner_of(path).is_some_and(|owner| names.contains(owner))
@@ -98,25 +112,28 @@ fn owner_of(path: &str) -> Option<&str> {
     segments.next()
 }
 
-/// The public items of a package, one a line, without implementations that the compiler or a derive adds.
-fn items(
-    root: &Path,
-    target: &Path,
-    package: &str,
-    with_hidden: bool,
-) -> Result<Vec<String>, Box<dyn Error>> {
+/// The public items of each package, one a line, without implementations that the compiler or a derive adds.
+fn items_of_all(root: &Path, target: &Path, with_hidden: bool) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
+    let mut flags = "-Z unstable-options --output-format json".to_owned();
+    if with_hidden {
+        flags.push_str(" --document-hidden-items");
+    }
+    // All packages at once, so that dependencies are compiled with one set of features.
     let status = Command::new(env!("CARGO"))
         .current_dir(root)
-        .args(["rustdoc", "--quiet", "--locked", "--lib", "--all-features", "--package", package])
-        .args(["--", "-Z", "unstable-options", "--output-format", "json"])
-        .args(with_hidden.then_some("--document-hidden-items"))
+        .args(["doc", "--quiet", "--locked", "--workspace", "--no-deps", "--lib", "--all-features"])
+        .env("RUSTDOCFLAGS", flags)
         // rustdoc writes JSON only in nightly toolchains, or with this variable.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_TARGET_DIR", target)
         .status()?;
     if !status.success() {
-        return Err(format!("cargo rustdoc ended with {status}").into());
+        return Err(format!("cargo doc ended with {status}").into());
     }
+    CRATES.into_iter().map(|package| items(target, package)).collect()
+}
+
+fn items(target: &Path, package: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let json = target.join("doc").join(format!("{}.json", package.replace('-', "_")));
     let api = public_api::Builder::from_rustdoc_json(json)
         .omit_blanket_impls(true)

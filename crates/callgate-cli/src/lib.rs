@@ -2,6 +2,7 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 success, 1 negative result, 2 usage or I/O error.
 
+mod agent_hooks;
 mod approvals;
 mod audit;
 mod backtest;
@@ -11,13 +12,17 @@ mod open_logs;
 mod supervise;
 mod check;
 mod completions;
+mod gateway_servers;
 mod git_rules;
 mod diff;
+mod doctor;
+mod edited_file;
 mod shutdown_signal;
 mod start_time;
 mod exit;
 mod file_limit;
 mod explain;
+mod hook;
 mod json_inputs;
 mod log_args;
 mod metrics_args;
@@ -43,6 +48,7 @@ mod schema;
 mod serve;
 mod serve_config;
 mod server_args;
+mod server_list_file;
 mod state_store;
 mod task;
 mod tls_args;
@@ -92,6 +98,8 @@ enum Command {
     Proxy(Box<proxy::ProxyArgs>),
     Serve(Box<serve::ServeArgs>),
     Pins(pins::PinsArgs),
+    Hook(Box<hook::HookArgs>),
+    Doctor(doctor::DoctorArgs),
     Install(install::Install),
     Uninstall(install::UninstallArgs),
     Schema(schema::SchemaArgs),
@@ -151,6 +159,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
+        Command::Hook(arguments) => hook::hook(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments, &mut output),
         Command::Install(arguments) => install::install(&arguments, &mut output),
         Command::Uninstall(arguments) => install::uninstall(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),

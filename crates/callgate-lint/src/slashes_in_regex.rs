@@ -19,13 +19,17 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Returns what is between two slashes, unless it may be a path such as `/tmp/`.
-fn delimited(text: &str) -> Option<&str> {
-    let inner = text.strip_prefix('/')?.strip_suffix('/').filter(|inner| !inner.is_empty())?;
+/// Returns the expression between two slashes, with flags that follow them, unless the text may be a path such as `/tmp/`.
+fn delimited(text: &str) -> Option<String> {
+    let unflagged = text.trim_end_matches(['d', 'g', 'i', 'm', 's', 'u', 'v', 'x', 'y']);
+    let flags = text.strip_prefix(unflagged).filter(|_| unflagged.ends_with('/')).unwrap_or_default();
+    let inner = text.strip_suffix(flags)?.strip_prefix('/')?.strip_suffix('/').filter(|inner| !inner.is_empty())?;
     let is_expression =
         inner.starts_with('^') || inner.ends_with('$') || inner.contains(['\\', '[', '(', '|', '*', '+']);
     let is_path = inner.contains('/') && !inner.starts_with('^') && !inner.ends_with('$');
-    (is_expression && !is_path).then_some(inner)
+    let supported: String = flags.chars().filter(|flag| "imsx".contains(*flag)).collect();
+    let prefix = if supported.is_empty() { String::new() } else { format!("(?{supported})") };
+    (is_expression && !is_path).then(|| format!("{prefix}{inner}"))
 }
 
 #[cfg(test)]
@@ -39,13 +43,17 @@ mod tests {
             (r"/\d+/", Some(r"\d+")),
             ("/a|b/", Some("a|b")),
             ("/^/etc/", Some("^/etc")),
+            ("/^a$/i", Some("(?i)^a$")),
+            ("/^a$/g", Some("^a$")),
+            ("/home/[a-z]+/src", None),
+            ("/a+", None),
             ("/tmp/", None),
             ("/home/[a-z]+/", None),
             ("^/a/$", None),
             ("/", None),
             ("//", None),
         ] {
-            assert_eq!(delimited(text), inner, "{text}");
+            assert_eq!(delimited(text).as_deref(), inner, "{text}");
         }
     }
 }

@@ -4,25 +4,14 @@ use std::ops::Range;
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, parse_to_ast};
 
 use super::clients::ClientProperties;
 use super::server_entry::{ConfigFileError, MemberValue, ParsedMember, ServerEntry};
+use crate::edited_file::json_options;
 
 pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEntry>, ConfigFileError> {
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &json_options()).map_err(|error| {
         let message = error.kind().to_string();
         let mut letters = message.chars();
         let first = letters.next().map(|first| first.to_ascii_lowercase());

@@ -1,4 +1,5 @@
-//! `callgate install` and `callgate uninstall`: put the servers of an MCP client behind the gateway, and remove the gateway again.
+//! `callgate install` and `callgate uninstall`: put the servers of an MCP client behind the gateway, and remove the gateway again; with
+//! `--hooks` the same for the hooks of coding agents (`hook_install`).
 //!
 //! Only the edited values change in a file. The backup next to it is the file without Callgate; uninstalling restores the exact bytes
 //! from it, without a separate record of the changes.
@@ -8,6 +9,7 @@ mod text_edits;
 mod server_entry;
 mod config_file;
 mod gateway_args;
+mod hook_install;
 mod json_config;
 mod report;
 mod toml_config;
@@ -39,7 +41,8 @@ use text_edits::{add_gateway, apply_edits, remove_gateway};
 #[command(after_help = "Examples:\n  \
     callgate install cursor --policies ~/rules --dry-run\n  \
     callgate install claude-code --scope project --policies rules --server files github\n  \
-    callgate install codex --policies ~/rules --pins ~/callgate.lock --state file:$HOME/state.db")]
+    callgate install codex --policies ~/rules --pins ~/callgate.lock --state file:$HOME/state.db\n  \
+    callgate install claude-code --hooks --policies ~/rules")]
 pub(super) struct Install {
     #[command(flatten)]
     whose: ClientArgs,
@@ -70,6 +73,9 @@ struct ClientArgs {
     /// Only these servers
     #[arg(long = "server", value_name = "NAME", num_args = 1..)]
     servers: Vec<String>,
+    /// The hooks of a coding agent instead of its MCP servers: `callgate hook` then decides every tool call of the agent
+    #[arg(long, conflicts_with = "servers")]
+    hooks: bool,
     /// Which config file of the client to edit
     #[arg(long, value_enum, default_value_t = ConfigScope::User)]
     scope: ConfigScope,
@@ -116,7 +122,7 @@ impl ClientArgs {
             let near = closest_match(unknown, known());
             let hint =
                 near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default();
-            let display_path = file.display_path.display();
+            let display_path = file.file.display_path.display();
             return Err(CommandError::new(format!(
                 "`{display_path}` has no server `{}`{hint}",
                 escape_controls(unknown)
@@ -137,6 +143,9 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         Ok(options) => options,
         Err(exit) => return Ok(exit),
     };
+    if whose.hooks {
+        return hook_install::install(whose, &program, &options, output);
+    }
     let file = whose.open()?;
     let backup = file.backup(facts);
     let mut rows = Vec::new();
@@ -187,19 +196,22 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     }
     let text = apply_edits(&bare, edits);
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
-    let is_written = text != file.text && !whose.dry_run;
+    let is_written = text != file.file.text && !whose.dry_run;
     if is_written {
-        file.replace(&text, &out.apply(&file.entries, &mut Vec::new()))?;
+        file.file.replace(&text, &out.apply(&file.entries, &mut Vec::new()))?;
     }
     report.write_rows(&text, output)?;
     if is_written {
-        report.write_next_steps(Some(&file.backup_path()), output)?;
+        report.write_next_steps(Some(&file.file.backup_path()), output)?;
     }
     Ok(report.exit(true))
 }
 
 pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let whose = &arguments.whose;
+    if whose.hooks {
+        return hook_install::uninstall(whose, output);
+    }
     let facts = whose.client.properties();
     let program = current_program()?;
     let file = whose.open()?;
@@ -220,8 +232,8 @@ pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Resul
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
     let text = out.apply(chosen, &mut rows);
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
-    let is_written = text != file.text && !whose.dry_run;
-    let backup_path = if is_written { file.restore(&text)? } else { None };
+    let is_written = text != file.file.text && !whose.dry_run;
+    let backup_path = if is_written { file.file.restore(&text)? } else { None };
     report.write_rows(&text, output)?;
     if is_written {
         report.write_next_steps(backup_path.as_deref(), output)?;
@@ -244,7 +256,7 @@ impl GatewayRemoval<'_> {
         entries: impl IntoIterator<Item = &'e ServerEntry>,
         rows: &mut Vec<ServerRow>,
     ) -> String {
-        let text = &self.file.text;
+        let text = &self.file.file.text;
         let mut edits = Vec::new();
         for entry in entries {
             let before = self.backup.and_then(|backup| backup.entry(&entry.path));

@@ -53,9 +53,9 @@ pub(super) struct InstallReport<'f> {
 impl InstallReport<'_> {
     /// Prints the rows, or with `--dry-run` the diff to the text that would be written.
     pub(super) fn write_rows(&self, text: &str, output: &mut Output) -> Result<(), CommandError> {
-        let name = self.file.display_path.display().to_string();
+        let name = self.file.file.display_path.display().to_string();
         if self.dry_run {
-            write_diff(&name, &self.file.text, text, output)?;
+            write_diff(&name, &self.file.file.text, text, output)?;
             output.flush()?;
             for row in self.rows.iter().filter(|row| row.status == RowStatus::Failed) {
                 print_warning(format!("{}: {}", row.title, row.message));
@@ -99,7 +99,7 @@ impl InstallReport<'_> {
     /// The exit status. With `some`, a file without servers is a failure.
     pub(super) fn exit(&self, some: bool) -> ExitStatus {
         if some && self.rows.is_empty() {
-            print_warning(format!("`{}` has no servers", self.file.display_path.display()));
+            print_warning(format!("`{}` has no servers", self.file.file.display_path.display()));
             return ExitStatus::Failure;
         }
         match self.rows.iter().any(|row| row.status == RowStatus::Failed) {

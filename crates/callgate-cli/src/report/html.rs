@@ -8,6 +8,7 @@ use super::plot;
 use super::text::{MAX_NAMES, example_line, format_seconds, group, share};
 use crate::exit::CommandError;
 use crate::output::{Output, escape_line, format_time};
+use callgate::safe_text::escape_html;
 
 /// The most rows of a table.
 const MAX_ROWS: usize = 100;
@@ -244,19 +245,5 @@ fn more(rows: usize, shown: usize) -> String {
 
 /// Text from a log, as text of the page. Its writing direction stays its own.
 fn escape(text: &str) -> String {
-    let line = escape_line(text);
-    let mut escaped = String::with_capacity(line.len() + 11);
-    escaped.push_str("<bdi>");
-    for c in line.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped.push_str("</bdi>");
-    escaped
+    format!("<bdi>{}</bdi>", escape_html(&escape_line(text)))
 }
