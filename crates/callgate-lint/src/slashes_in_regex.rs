@@ -23,7 +23,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 fn delimited(text: &str) -> Option<String> {
     let unflagged = text.trim_end_matches(['d', 'g', 'i', 'm', 's', 'u', 'v', 'x', 'y']);
     let flags = text.strip_prefix(unflagged).filter(|_| unflagged.ends_with('/')).unwrap_or_default();
-    let inner = text.strip_suffix(flags)?.strip_prefix('/')?.strip_suffix('/').filter(|inner| !inner.is_empty())?;
+    let inner =
+        text.strip_suffix(flags)?.strip_prefix('/')?.strip_suffix('/').filter(|inner| !inner.is_empty())?;
     let is_expression =
         inner.starts_with('^') || inner.ends_with('$') || inner.contains(['\\', '[', '(', '|', '*', '+']);
     let is_path = inner.contains('/') && !inner.starts_with('^') && !inner.ends_with('$');
