@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter
 
 INK, FAINT, PANEL = "#1f2933", "#9aa5b1", "#f7f9fb"
 COLORS = ["#2f6fde", "#d9480f", "#2b8a3e", "#9c36b5", "#e8a400", "#0c8599", "#c2255c", "#5c7cfa", "#66a80f", "#868e96"]
-STEPS = 150
+STEPS = 100
 
 
 def query(url, path, **parameters):
@@ -72,8 +72,10 @@ def draw_series(axes, panel, url, start, end):
             axes.plot([at / 60 for at in times], values, color=COLORS[drawn % len(COLORS)], linewidth=1.3, label=label)
             drawn += 1
     axes.set_xlim(0, (end - start) / 60)
-    axes.set_ylim(bottom=0)
+    # The legend is above the lines.
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1e-6) * 1.35)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: with_unit(value, unit)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} min"))
     axes.tick_params(labelsize=7, colors=INK, length=2)
     axes.grid(color="#e4e7eb", linewidth=0.6)
     if drawn:
@@ -99,7 +101,9 @@ def main(url, minutes, picture):
     start = end - float(minutes) * 60
     panels = dashboard["panels"]
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels)
-    plt.rcParams.update({"font.family": "DejaVu Sans", "svg.fonttype": "none", "svg.hashsalt": "callgate"})
+    # Names of tools and policies are no formulas.
+    plain = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "callgate", "font.family": "DejaVu Sans"}
+    plt.rcParams.update(plain)
     figure = plt.figure(figsize=(12, rows * 0.29))
     for panel in panels:
         at = panel["gridPos"]

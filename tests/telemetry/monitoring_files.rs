@@ -32,11 +32,13 @@ fn known_metrics() -> BTreeMap<String, BTreeSet<String>> {
     metrics
 }
 
+fn dashboard() -> Value {
+    json::from_str(&fs::read_to_string(monitoring_files().join("grafana-dashboard.json")).unwrap()).unwrap()
+}
+
 /// The queries of the dashboard's panels, and of the alert rules.
 fn queries() -> Vec<String> {
-    let dashboard =
-        json::from_str(&fs::read_to_string(monitoring_files().join("grafana-dashboard.json")).unwrap());
-    let dashboard: Value = dashboard.unwrap();
+    let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
     let mut queries: Vec<String> =
@@ -217,4 +219,23 @@ async fn a_real_prometheus_scrapes_a_gateway() {
         let (_, body) = get(&listen, &format!("/api/v1/query?query={encoded}"), &[]).await;
         assert!(body.contains(r#""status":"success""#), "{query}: {body}");
     }
+    let picture = folder.path().join("dashboard.svg");
+    let drawn = tokio::task::spawn_blocking(move || draw_dashboard(&format!("http://{listen}"), &picture));
+    let drawn = drawn.await.unwrap();
+    for panel in dashboard()["panels"].as_array().unwrap() {
+        let title = panel["title"].as_str().unwrap();
+        assert!(drawn.contains(title), "the picture lacks `{title}`");
+    }
+    assert!(drawn.contains("server send"), "the picture lacks the calls by tool");
+}
+
+/// The picture of the dashboard with what this Prometheus has.
+fn draw_dashboard(prometheus: &str, picture: &Path) -> String {
+    let home =
+        packages::python("dashboard", &fixtures::root().join("tests/telemetry/dashboard/requirements.txt"));
+    let mut draw = Command::new(home.join("bin/python"));
+    draw.arg(monitoring_files().join("draw_dashboard.py")).args([prometheus, "1"]).arg(picture);
+    let (printed, done) = packages::run(&mut draw, "");
+    assert!(done, "{printed}");
+    fs::read_to_string(picture).unwrap()
 }
