@@ -1,7 +1,7 @@
 //! Decisions over HTTP: `callgate serve` beside OPA's server, with the same rules and calls in one run, one request at a time and from
 //! 32 connections, with 100 and 10,000 rules.
 //!
-//! Each rule names a tool and tests two arguments; about a third of the calls are denied. For OPA each rule is a partial rule whose first
+//! Each rule names a tool and tests two arguments; about half of the calls are denied. For OPA each rule is a partial rule whose first
 //! expression tests the tool, which its index finds. Before the measurement both servers must agree on every call. The rounds of the two
 //! alternate, because the speed of a machine changes with its load.
 //!
@@ -39,7 +39,7 @@ fn main() {
         let callgate = Server::callgate(folder.path(), rules);
         let peer = Server::opa(&opa, folder.path(), rules);
         let denied = agreement(&callgate, &peer, rules);
-        assert!((CALLS / 5..CALLS / 2).contains(&denied), "{denied} of {CALLS} calls are denied");
+        assert!((CALLS / 4..CALLS * 3 / 4).contains(&denied), "{denied} of {CALLS} calls are denied");
         for at_once in [1, 32] {
             let (mut own, mut other) = (Measurement::default(), Measurement::default());
             for _ in 0..ROUNDS {
