@@ -347,7 +347,7 @@ fn a_changed_input_never_skips_the_users_own_permissions() {
     const RULES: &str = "policies:
   - id: only-a-look
     match: { tool: Bash, where: [ { path: $.input.command, starts_with: make } ] }
-    transform: { input: [ { set: $.input.command, to: make --dry-run } ] }
+    transform: { input: [ { path: $.input.command, set: make --dry-run } ] }
 ";
     let dir = TestDir::new(&[("rules.yaml", RULES)]);
     let event = |agent, tool| before(agent, tool, json!({ "command": "make all", "timeout": 5 }));
@@ -382,34 +382,27 @@ fn a_changed_input_never_skips_the_users_own_permissions() {
     assert!(is_blocked("cline", &cline), "{}", cline.transcript());
 }
 
-#[cfg(unix)]
 #[test]
 fn a_decision_that_hangs_denies_and_withholds_results() {
     let dir = test_dir();
-    let pipe = dir.0.path().join("context.json");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // A database that accepts connections and never answers.
+    let database = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://hook@{}/hooks?sslmode=disable", database.local_addr().unwrap());
+    let hang = |agent: &str, event: &Value| {
+        let event_file = dir.0.path().join("event.json");
+        fs::write(&event_file, event.to_string()).unwrap();
+        let arguments = ["hook", agent, "--policies", "rules.yaml", "--state", &url, "--timeout", "1s"];
+        let mut command = dir.command(&arguments);
+        command.env("CALLGATE_KEYS", "ab".repeat(32)).stdin(fs::File::open(event_file).unwrap());
+        CommandResult::from(command.output().unwrap())
+    };
     for (agent, shell, ..) in AGENTS {
-        let hang = |event: &Value| {
-            let arguments = [
-                "hook",
-                agent,
-                "--policies",
-                "rules.yaml",
-                "--state",
-                "file:state.db",
-                "--timeout",
-                "2s",
-                "--context",
-                "context.json",
-            ];
-            dir.run_with_input(&arguments, event.to_string())
-        };
         let input = json!({ "command": "cat card" });
-        let denied = hang(&before(agent, shell, input.clone()));
+        let denied = hang(agent, &before(agent, shell, input.clone()));
         assert!(is_blocked(agent, &denied), "{agent}: {}", denied.transcript());
         assert!(denied.transcript().contains("in time"), "{agent}: {}", denied.transcript());
         if ["claude-code", "codex", "gemini-cli"].contains(&agent) {
-            let withheld = hang(&after(agent, shell, input, json!({ "stdout": "4111-1111" })));
+            let withheld = hang(agent, &after(agent, shell, input, json!({ "stdout": "4111-1111" })));
             assert!(withheld.stdout.contains("[withheld"), "{agent}: {}", withheld.transcript());
         }
     }
