@@ -96,6 +96,6 @@ pub(super) fn file_identity(metadata: &Metadata) -> [i64; 4] {
 }
 
 #[cfg(not(unix))]
-pub(super) fn identity(_: &Metadata) -> [i64; 4] {
+pub(super) fn file_identity(_: &Metadata) -> [i64; 4] {
     [0; 4]
 }

@@ -209,9 +209,9 @@ impl Reloader {
 }
 
 /// Rules and their tests, as read.
-struct LoadedFiles {
-    built: LoadedBundle,
-    tests: Box<dyn LoadedTests>,
+pub(super) struct LoadedFiles {
+    pub(super) built: LoadedBundle,
+    pub(super) tests: Box<dyn LoadedTests>,
 }
 
 impl LoadedFiles {
@@ -223,7 +223,7 @@ impl LoadedFiles {
 
 /// Reads a consistent set of files: a read counts only if the snapshots before and after it are equal, including the files that the
 /// rules refer to. Returns `None` if the files changed during every attempt.
-fn read_consistently<F: PartialEq>(
+pub(super) fn read_consistently<F: PartialEq>(
     referenced_files: &mut Vec<PathBuf>,
     take_snapshot: impl Fn(&[PathBuf]) -> F,
     read: impl Fn() -> LoadedFiles,

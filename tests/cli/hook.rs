@@ -10,6 +10,9 @@ use callgate::json::{self, Value, json};
 
 use super::{CommandResult, TestDir};
 
+#[cfg(unix)]
+mod helper;
+
 const RULES: &str = r#"
 policies:
   - id: no-force-push
@@ -48,7 +51,9 @@ impl TestDir {
     }
 
     fn hook_text(&self, agent: &str, event: &[u8]) -> CommandResult {
-        self.run_with_input(&["hook", agent, "--policies", "rules.yaml", "--state", "file:state.db"], event)
+        let arguments =
+            ["hook", agent, "--policies", "rules.yaml", "--state", "file:state.db", "--in-process"];
+        self.run_with_input(&arguments, event)
     }
 }
 
@@ -391,7 +396,8 @@ fn a_decision_that_hangs_denies_and_withholds_results() {
     let hang = |agent: &str, event: &Value| {
         let event_file = dir.0.path().join("event.json");
         fs::write(&event_file, event.to_string()).unwrap();
-        let arguments = ["hook", agent, "--policies", "rules.yaml", "--state", &url, "--timeout", "1s"];
+        let arguments =
+            ["hook", agent, "--policies", "rules.yaml", "--state", &url, "--timeout", "1s", "--in-process"];
         let mut command = dir.command(&arguments);
         command.env("CALLGATE_KEYS", "ab".repeat(32)).stdin(fs::File::open(event_file).unwrap());
         CommandResult::from(command.output().unwrap())

@@ -95,6 +95,13 @@ fn command_error(error: impl std::fmt::Display) -> CommandError {
 }
 
 impl OpenStateStore {
+    /// The files of a store in a file: the store, and its keys. Empty for a database.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let path = callgate_sqlite::file_path(&self.url).ok().flatten();
+        let files = path.map(|path| vec![path.to_owned(), sibling_path(path, ".key")]);
+        files.unwrap_or_default().into_iter().filter(|path| path.exists()).collect()
+    }
+
     /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
         if is_database(url) {

@@ -1,20 +1,13 @@
-//! Decides one event: the agent's event + rules + state → the agent's answer.
+//! Decides one event: the agent's event + rules + state → a verdict.
 //!
 //! Before a tool runs, its calls are handed over: decided, counted and claimed in this process, settled by the process of the event after it.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::HookArgs;
-use super::default_state::default_state_url;
+use super::hook_engine::HookEngine;
 use super::records::HookRecords;
-use crate::exit::CommandError;
-use crate::json_inputs::read_context;
-use crate::open_logs::OpenLogs;
-use crate::rules_args;
-use crate::state_store::{OpenStateStore, new_runtime};
 use callgate::call::{Outcome, OutcomeKind, ToolCall};
-use callgate::engine::Engine;
 use callgate::host::{ToolError, ToolResponse};
 use callgate::json::{self, Map, Value, json};
 use callgate::message::{RequestPart, ResponsePart, approval_response};
@@ -28,15 +21,22 @@ pub(crate) const REFUSALS: [&str; 3] = ["Denied", "Not run: pending approval", "
 /// Shown in place of a result that could not be searched for what policies redact.
 const WITHHELD: &str = "[withheld: Callgate could not check this result]";
 
-/// The answer to an event.
-pub(super) fn answer(agent: Agent, arguments: &HookArgs, event: &HookEvent) -> Answer {
-    match decide(agent, arguments, event) {
-        Ok(verdict) => agent.answer(event, &verdict),
-        Err(CommandError::Message(reason)) => {
-            failure(agent, event, &format!("Callgate can't decide this: {reason}"))
-        }
-        Err(CommandError::OutputClosed) => failure(agent, event, "stdout is closed"),
-    }
+/// An event to decide.
+pub(super) struct HookRequest {
+    pub(super) agent: Agent,
+    pub(super) event: HookEvent,
+    /// The project's directory, if the agent names it to its hooks. It stays the same when the agent changes its own.
+    pub(super) project: Option<String>,
+}
+
+/// The project's directory that an agent names in the environment of its hooks.
+pub(super) fn project_directory(agent: Agent) -> Option<String> {
+    let project = std::env::var(match agent {
+        Agent::ClaudeCode => "CLAUDE_PROJECT_DIR",
+        Agent::GeminiCli => "GEMINI_PROJECT_DIR",
+        _ => return None,
+    });
+    project.ok().filter(|directory| Path::new(directory).is_absolute())
 }
 
 /// The answer to an event that can't be decided.
@@ -53,43 +53,30 @@ pub(super) fn failure(agent: Agent, event: &HookEvent, reason: &str) -> Answer {
     agent.answer(event, &verdict)
 }
 
-fn decide(agent: Agent, arguments: &HookArgs, event: &HookEvent) -> Result<Verdict, CommandError> {
-    let rules = rules_args::load(&arguments.policies)
-        .map_err(|_| CommandError::new("the rules have errors; `callgate check` shows them"))?;
-    let given = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
-    let runtime = new_runtime()?;
-    let url = arguments.state.clone().map_or_else(default_state_url, Ok)?;
-    if url == "memory:" {
-        return Err(CommandError::new("`memory:` ends with each event; use `file:PATH`"));
-    }
-    let state = OpenStateStore::open_or_new(&url, &runtime)?;
-    let logs = OpenLogs::open(&arguments.log.settings()?, Some(&state.keys))?;
-    let engine = logs.observe(Engine::builder(rules));
-    let engine = engine.store(Arc::clone(&state.store)).keys(state.keys).build();
-    let context = call_context(agent, event, given);
+/// Decides an event. `given`: the context that the operator gives.
+pub(super) async fn verdict(
+    hooks: &HookEngine,
+    request: &HookRequest,
+    given: Map,
+) -> Result<Verdict, String> {
+    let HookRequest { agent, event, project } = request;
+    let context = call_context(request, project.as_deref(), given);
     let name = format!("{}/{}", agent.name(), event.session);
-    let records =
-        HookRecords { store: state.store, session: name.clone(), account: Account::from_context(&context) };
-    let session = engine.session().with_name(name).with_context(context.clone());
-    let session = session.concurrent_for(requester(agent, &context), |_| None);
-    let hook = Hook { event, session, records, context };
-    runtime.block_on(hook.verdict()).map_err(CommandError::Message)
+    let store = Arc::clone(&hooks.store);
+    let records = HookRecords { store, session: name.clone(), account: Account::from_context(&context) };
+    let session = hooks.engine.session().with_name(name).with_context(context.clone());
+    let session = session.concurrent_for(requester(*agent, &context), |_| None);
+    Hook { event, session, records, context }.verdict().await
 }
 
 /// The context of calls: what the operator gives, and what the agent says of itself.
-fn call_context(agent: Agent, event: &HookEvent, given: Map) -> Value {
+fn call_context(request: &HookRequest, project: Option<&str>, given: Map) -> Value {
+    let event = &request.event;
     let mut context = given;
     let mut set = |name: &str, value: Option<&str>| match value {
         Some(value) => drop(context.insert(name.to_owned(), value.into())),
         None => drop(context.remove(name)),
     };
-    // The project's directory stays the same when the agent changes its own.
-    let project = std::env::var(match agent {
-        Agent::GeminiCli => "GEMINI_PROJECT_DIR",
-        _ => "CLAUDE_PROJECT_DIR",
-    });
-    let project = project.ok().filter(|directory| Path::new(directory).is_absolute());
-    let project = project.filter(|_| matches!(agent, Agent::ClaudeCode | Agent::GeminiCli));
     let tool_cwd = match &event.kind {
         EventKind::BeforeTool(tool) | EventKind::AfterTool(tool, _) => tool.cwd.as_deref(),
         _ => None,
@@ -98,9 +85,9 @@ fn call_context(agent: Agent, event: &HookEvent, given: Map) -> Value {
         (Some(cwd), Some(inner)) => Path::new(cwd).join(inner).to_str().map(str::to_owned),
         (cwd, inner) => inner.or(cwd).map(str::to_owned),
     };
-    set("agent", Some(agent.name()));
+    set("agent", Some(request.agent.name()));
     set("cwd", cwd.as_deref());
-    set("workspace", project.as_deref().or(event.workspace.as_deref()));
+    set("workspace", project.or(event.workspace.as_deref()));
     set("permission_mode", event.permission_mode.as_deref());
     Value::Object(context)
 }
@@ -164,7 +151,9 @@ impl Hook<'_> {
         if is_changed && changed.is_none() {
             return Ok(Verdict::Deny("a policy changes this input, which the agent can't do".to_owned()));
         }
-        self.records.add_started(&self.started_id(tool, &finals), requested).await?;
+        if is_changed {
+            self.records.add_started(&self.started_id(tool, &finals), requested).await?;
+        }
         Ok(match (questions.is_empty(), changed) {
             (true, None) => Verdict::Proceed,
             (true, Some(input)) => Verdict::Rewrite(input),

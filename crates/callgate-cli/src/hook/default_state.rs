@@ -26,7 +26,8 @@ pub(crate) fn default_state_url() -> Result<String, CommandError> {
     Ok(format!("file:{path}"))
 }
 
-fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// The directory of Callgate's files below the user's state directory. `None` if that is unknown.
+pub(super) fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|directory| directory.is_absolute());
     let base = absolute("XDG_STATE_HOME")
         .or_else(|| Some(absolute("HOME")?.join(".local/state")))

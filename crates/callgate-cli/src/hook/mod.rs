@@ -5,6 +5,10 @@
 
 mod decision;
 mod default_state;
+mod file_identity;
+#[cfg(unix)]
+mod helper;
+mod hook_engine;
 mod records;
 
 use std::io::{Read, Write};
@@ -16,9 +20,14 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 pub(super) use decision::REFUSALS;
+use decision::{HookRequest, project_directory};
+#[cfg(unix)]
+use helper::HelperReply;
+use hook_engine::{HookEngine, undecided};
 
 use super::exit::{CommandError, ExitStatus};
 use super::log_args::LogArgs;
+use super::state_store::new_runtime;
 use callgate::{durations, json};
 use callgate_hooks::{Agent, Answer, HookEvent};
 
@@ -51,6 +60,12 @@ pub(super) struct HookArgs {
     /// Deny what is not decided after this time. Shorter than the agent's own timeout, after which most agents run the tool
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_timeout)]
     timeout: Duration,
+    /// Decide in this process. Without it, a helper process keeps rules and state open between events, and ends after 15 minutes without one
+    #[arg(long)]
+    in_process: bool,
+    /// Be the helper that listens here
+    #[arg(long, value_name = "PATH", hide = true, conflicts_with = "in_process")]
+    helper_socket: Option<PathBuf>,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -88,13 +103,18 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn hook(arguments: &HookArgs) -> Result<ExitStatus, CommandError> {
+    #[cfg(unix)]
+    if let Some(path) = &arguments.helper_socket {
+        return helper::serve(&helper::HelperSocket::new(path.clone()), arguments);
+    }
     let agent = Agent::from(arguments.agent);
     let output = Arc::new(Mutex::new(AnswerOutput::default()));
     start_watchdog(agent, arguments.timeout, Arc::clone(&output));
     let answer = catch_unwind(AssertUnwindSafe(|| match read_event(agent) {
-        Ok(event) => {
+        Ok((event, text)) => {
             lock(&output).event = Some(event.clone());
-            decision::answer(agent, arguments, &event)
+            let request = HookRequest { agent, event, project: project_directory(agent) };
+            answer(arguments, &request, &text)
         }
         Err(reason) => agent.refuse(&format!("Callgate can't use the event: {reason}")),
     }));
@@ -104,17 +124,41 @@ pub(super) fn hook(arguments: &HookArgs) -> Result<ExitStatus, CommandError> {
     Ok(if status == 0 { ExitStatus::Success } else { ExitStatus::Error })
 }
 
+/// The answer to an event: the helper's, or this process's where no helper runs.
+fn answer(arguments: &HookArgs, request: &HookRequest, text: &str) -> Answer {
+    #[cfg(unix)]
+    if !arguments.in_process
+        && let Some(socket) = helper::HelperSocket::find()
+    {
+        match helper::ask(&socket, request.project.as_deref(), text) {
+            HelperReply::Answer(answer) => return answer,
+            HelperReply::NotRunning => helper::start(&socket),
+            // To decide again could count the call twice.
+            HelperReply::Lost(reason) => return undecided(request, &CommandError::Message(reason)),
+        }
+    }
+    match new_runtime().and_then(|runtime| HookEngine::open(arguments, runtime)) {
+        Ok(engine) => engine.answer(request),
+        Err(error) => undecided(request, &error),
+    }
+}
+
 /// Reads the event, with a limit of its size.
-fn read_event(agent: Agent) -> Result<HookEvent, String> {
+fn read_event(agent: Agent) -> Result<(HookEvent, String), String> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().take(MAX_EVENT + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("stdin can't be read: {error}"))?;
+    parse_event(agent, bytes)
+}
+
+fn parse_event(agent: Agent, bytes: Vec<u8>) -> Result<(HookEvent, String), String> {
     if bytes.len() as u64 > MAX_EVENT {
         return Err("it is longer than 16 MiB".to_owned());
     }
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let event = json::parse(&text).map_err(|error| format!("it is invalid JSON: {error}"))?;
-    agent.read_event(&event).map_err(|error| error.to_string())
+    let event = agent.read_event(&event).map_err(|error| error.to_string())?;
+    Ok((event, text))
 }
 
 fn lock(output: &Mutex<AnswerOutput>) -> MutexGuard<'_, AnswerOutput> {
