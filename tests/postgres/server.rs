@@ -60,12 +60,18 @@ impl PostgresServer {
         {
             command.args(["-c", setting]);
         }
-        self.child = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() || !self.accepts() {
             assert!(Instant::now() < deadline, "PostgreSQL does not start");
             std::thread::sleep(Duration::from_millis(20));
+            // After a kill it does not start as long as processes of the killed one end.
+            if child.try_wait().unwrap().is_some() {
+                child = command.spawn().unwrap();
+            }
         }
+        self.child = Some(child);
     }
 
     fn accepts(&self) -> bool {

@@ -35,7 +35,7 @@ impl EditedFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// It exists and can't be read, or is no text.
+    /// It exists and can't be read, or is not UTF-8.
     pub(crate) fn open(display_path: PathBuf, backup_suffix: &'static str) -> Result<Self, CommandError> {
         let unreadable = |error: &io::Error| {
             CommandError::new(format!("`{}` can't be read: {error}", display_path.display()))
