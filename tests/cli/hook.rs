@@ -4,7 +4,6 @@
 //! 0.169.0; Gemini CLI, docs/hooks/reference.md of 0.61.0; Cursor, cursor.com/docs/hooks; Cline, docs.cline.bot/features/hooks.
 
 use std::fs;
-use std::process::Command;
 
 use callgate::json::{self, Value, json};
 

@@ -5,10 +5,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::hook_engine::HookEngine;
 use super::records::HookRecords;
 use callgate::call::{Outcome, OutcomeKind, ToolCall};
-use callgate::host::{ToolError, ToolResponse};
+use callgate::engine::Engine;
+use callgate::host::{StateStore, ToolError, ToolResponse};
 use callgate::json::{self, Map, Value, json};
 use callgate::message::{RequestPart, ResponsePart, approval_response};
 use callgate::session::{ConcurrentSession, HandOver};
@@ -62,9 +62,8 @@ pub(super) async fn verdict(
     let HookRequest { agent, event, project } = request;
     let context = call_context(request, project.as_deref(), given);
     let name = format!("{}/{}", agent.name(), event.session);
-    let store = Arc::clone(&hooks.store);
     let records = HookRecords { store, session: name.clone(), account: Account::from_context(&context) };
-    let session = hooks.engine.session().with_name(name).with_context(context.clone());
+    let session = engine.session().with_name(name).with_context(context.clone());
     let session = session.concurrent_for(requester(*agent, &context), |_| None);
     Hook { event, session, records, context }.verdict().await
 }

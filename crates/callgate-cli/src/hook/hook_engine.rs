@@ -22,8 +22,8 @@ use tokio::runtime::Runtime;
 
 /// Rules, state and logs of hooks.
 pub(super) struct HookEngine {
-    pub(super) engine: Engine,
-    pub(super) store: Arc<dyn StateStore>,
+    engine: Engine,
+    store: Arc<dyn StateStore>,
     context: Option<PathBuf>,
     rules: CurrentRules,
     /// The files of the state store: after an exchange, this process would go on with the old ones.
@@ -64,7 +64,7 @@ impl HookEngine {
     pub(super) fn answer(&self, request: &HookRequest) -> Answer {
         let given = self.context.as_deref().map(read_context).transpose();
         let decided = given.and_then(|given| {
-            let decision = verdict(self, request, given.unwrap_or_default());
+            let decision = verdict(&self.engine, Arc::clone(&self.store), request, given.unwrap_or_default());
             self.runtime.block_on(decision).map_err(CommandError::Message)
         });
         match decided {
