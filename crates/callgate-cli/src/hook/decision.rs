@@ -53,9 +53,10 @@ pub(super) fn failure(agent: Agent, event: &HookEvent, reason: &str) -> Answer {
     agent.answer(event, &verdict)
 }
 
-/// Decides an event. `given`: the context that the operator gives.
+/// Decides an event. `store`: that of the engine; `given`: the context that the operator gives.
 pub(super) async fn verdict(
-    hooks: &HookEngine,
+    engine: &Engine,
+    store: Arc<dyn StateStore>,
     request: &HookRequest,
     given: Map,
 ) -> Result<Verdict, String> {
