@@ -1,0 +1,4 @@
+-- Removes records that have expired. In: the time ('' for the server's).
+
+remove_expired(ARGV[1] == '' and server_time() or tonumber(ARGV[1]), 256)
+return 'ok'
