@@ -1,4 +1,11 @@
-//! State in Redis: the contract of stores, and several hosts on one server.
+//! The store in Redis, on a real server.
 
+mod cutting_proxy;
+mod hosts;
+mod migration;
+mod races;
+mod round_trips;
 mod server;
 mod store;
+mod topology;
+mod trouble;

@@ -1,5 +1,6 @@
 //! A Redis server of its own for a test: on a free port, stopped at the end.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,6 +32,7 @@ pub struct RedisServer {
     folder: tempfile::TempDir,
     programs: Programs,
     pub port: u16,
+    client: Vec<String>,
     options: Vec<String>,
     child: Option<Child>,
     namespaces: AtomicU32,
@@ -49,12 +51,47 @@ impl RedisServer {
 
     /// Starts a server with these options, as of its command line.
     pub fn start_with(options: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
+        let port_option = ["--port".to_owned(), port.to_string(), "--save".to_owned(), String::new()];
+        Self::start_on(
+            port,
+            Vec::new(),
+            port_option.into_iter().chain(options.iter().map(|&option| option.to_owned())),
+        )
+    }
+
+    /// Starts a server that accepts only connections with TLS.
+    pub fn start_tls(options: &[(&str, &str)]) -> Self {
+        let port = free_port();
+        let ports = ["--port", "0", "--save", "", "--tls-port"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([port.to_string()]);
+        let options = options.iter().flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]);
+        let client = vec!["--tls".to_owned(), "--insecure".to_owned()];
+        Self::start_on(port, client, ports.chain(options))
+    }
+
+    /// Starts a Sentinel with this configuration file.
+    pub fn start_sentinel(config: &Path) -> Self {
+        let port = free_port();
+        let options = [
+            config.to_str().unwrap().to_owned(),
+            "--sentinel".to_owned(),
+            "--port".to_owned(),
+            port.to_string(),
+        ];
+        Self::start_on(port, Vec::new(), options)
+    }
+
+    /// `client`: the options of `redis-cli`.
+    fn start_on(port: u16, client: Vec<String>, options: impl IntoIterator<Item = String>) -> Self {
         let mut server = Self {
             folder: tempfile::tempdir().unwrap(),
             programs: installed(),
             port,
-            options: options.iter().map(|&option| option.to_owned()).collect(),
+            client,
+            options: options.into_iter().collect(),
             child: None,
             namespaces: AtomicU32::new(0),
         };
@@ -103,10 +140,6 @@ impl RedisServer {
         }
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// The URL of a namespace.
     pub fn url(&self, namespace: &str) -> String {
         format!("redis://127.0.0.1:{}/0?namespace={namespace}", self.port)
@@ -141,9 +174,24 @@ impl RedisServer {
         printed
     }
 
+    /// Everything that is stored, as text.
+    pub fn dump(&self) -> String {
+        let mut text = String::new();
+        for key in self.cli(&["--scan", "--pattern", "*"]).lines() {
+            let read: &[&str] = match self.cli(&["type", key]).as_str() {
+                "hash" => &["hgetall", key],
+                "zset" => &["zrange", key, "0", "-1", "withscores"],
+                "set" => &["smembers", key],
+                _ => &["get", key],
+            };
+            text.push_str(&format!("{key}: {}\n", self.cli(read)));
+        }
+        text
+    }
+
     fn run_cli(&self, arguments: &[&str]) -> String {
         let mut command = self.command("redis-cli");
-        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(arguments);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(&self.client).args(arguments);
         packages::run(&mut command, "").0.trim().to_owned()
     }
 }
@@ -152,6 +200,18 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A free port below those that the system gives to outgoing connections, so that it stays free until the server is started again.
+fn free_port() -> u16 {
+    let random = || RandomState::new().build_hasher().finish() % 12_000;
+    let ports = std::iter::repeat_with(|| 20_000 + random() as u16);
+    ports.into_iter().find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
+/// Runs a future to completion on this thread.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 pub fn open_url(url: &str) -> Result<RedisStore, String> {

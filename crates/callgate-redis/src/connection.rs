@@ -33,6 +33,8 @@ struct LinkState {
     connection: Option<MultiplexedConnection>,
     /// Counts the connections, so that a lost one is dropped once.
     number: u64,
+    /// Where the connection leads, or led.
+    address: Option<ServerAddress>,
     /// The node of a cluster that has the keys.
     node: Option<ServerAddress>,
     failure: Option<(Instant, RedisStoreError)>,
@@ -127,7 +129,10 @@ impl Link {
         let mut state = self.state.lock().await;
         if state.number == number {
             state.connection = None;
-            state.node = Some(ServerAddress { host: host.to_owned(), port });
+            // A node that does not know its own name means the one by which it was reached.
+            let known = state.address.as_ref().filter(|_| host.is_empty() || host == "?");
+            let host = known.map_or(host, |known| known.host.as_str()).to_owned();
+            state.node = Some(ServerAddress { host, port });
         }
         true
     }
@@ -158,9 +163,10 @@ impl Link {
             return Err(error.clone());
         }
         match connect(&self.settings, state.node.as_ref()).await {
-            Ok(connection) => {
+            Ok((connection, address)) => {
                 state.number += 1;
                 (state.connection, state.failure) = (Some(connection.clone()), None);
+                state.address = Some(address);
                 Ok((connection, state.number))
             }
             Err(error) => {
@@ -186,29 +192,20 @@ impl Link {
 async fn connect(
     settings: &RedisSettings,
     node: Option<&ServerAddress>,
-) -> Result<MultiplexedConnection, RedisStoreError> {
+) -> Result<(MultiplexedConnection, ServerAddress), RedisStoreError> {
     if let Some(node) = node {
-        return open(settings, node).await;
+        return Ok((open(settings, node).await?, node.clone()));
     }
-    let mut failure = RedisStoreError::NoPrimary;
+    let mut failure = None;
     for address in &primaries(settings).await? {
         match open_primary(settings, address).await {
-            Ok(connection) => return Ok(connection),
-            Err(error) => failure = error,
+            Ok(connection) => return Ok((connection, address.clone())),
+            // That a replica answers says more than that another server does not.
+            Err(RedisStoreError::NoPrimary) => failure = Some(RedisStoreError::NoPrimary),
+            Err(error) => failure = failure.or(Some(error)),
         }
     }
-    Err(failure)
-}
-
-async fn open(
-    settings: &RedisSettings,
-    address: &ServerAddress,
-) -> Result<MultiplexedConnection, RedisStoreError> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(RESPONSE_TIMEOUT));
-    let client = client(settings, address, Login::Server)?;
-    Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
+    Err(failure.unwrap_or(RedisStoreError::NoPrimary))
 }
 
 async fn open_primary(

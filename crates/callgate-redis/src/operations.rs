@@ -256,6 +256,11 @@ impl RecordStore for RedisStore {
         }))
     }
 
+    fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
+        let server = Arc::clone(&self.server);
+        Box::pin(self.run(async move { server.remove_expired(now).await }))
+    }
+
     fn is_shared(&self) -> bool {
         true
     }

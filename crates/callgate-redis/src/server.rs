@@ -282,13 +282,27 @@ impl Server {
         let Scripts { maintain, maintain_records, maintain_cache, .. } = &self.scripts;
         let arguments = [time.clone(), own];
         self.limits.run::<String>(maintain, &arguments, Durability::Local).await?;
-        self.records.run::<String>(maintain_records, &[time], Durability::Local).await?;
+        self.records.run::<u64>(maintain_records, &[time], Durability::Local).await?;
         let time = match self.clock {
             StoreClock::Server => time_argument(Some(since_epoch(now))),
             StoreClock::Callers => time_argument(Some(0)),
         };
         self.cached.run::<String>(maintain_cache, &[time], Durability::Local).await?;
         Ok(())
+    }
+
+    /// Removes all expired records. Returns how many.
+    pub(crate) async fn remove_expired(&self, now: Timestamp) -> Result<u64, RedisStoreError> {
+        let arguments = [time_argument(self.time(now))];
+        let mut removed = 0;
+        loop {
+            let script = &self.scripts.maintain_records;
+            let more: u64 = self.records.run(script, &arguments, Durability::Local).await?;
+            removed += more;
+            if more == 0 {
+                return Ok(removed);
+            }
+        }
     }
 
     pub(crate) async fn close(&self) -> Result<(), RedisStoreError> {

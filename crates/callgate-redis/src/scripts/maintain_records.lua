@@ -1,4 +1,3 @@
--- Removes records that have expired. In: the time ('' for the server's).
+-- Removes some records that have expired. In: the time ('' for the server's). Out: how many.
 
-remove_expired(ARGV[1] == '' and server_time() or tonumber(ARGV[1]), 256)
-return 'ok'
+return remove_expired(ARGV[1] == '' and server_time() or tonumber(ARGV[1]), 256)

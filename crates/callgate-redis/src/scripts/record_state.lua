@@ -19,11 +19,13 @@ local function remove_record(space, key)
 end
 
 local function remove_expired(time, most)
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', decimal(time), 'LIMIT', 0, most)) do
+  local names = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', decimal(time), 'LIMIT', 0, most)
+  for _, name in ipairs(names) do
     local length, rest = string.match(name, '^(%d+):(.*)$')
     length = tonumber(length)
     remove_record(string.sub(rest, 1, length), string.sub(rest, length + 2))
   end
+  return #names
 end
 
 local MAX_TRACKED_LOSSES = 100000
