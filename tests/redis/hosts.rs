@@ -36,7 +36,7 @@ impl Host {
     }
 
     /// Approves the only pending request.
-    fn approve(&self) {
+    pub fn approve(&self) {
         let pending = self.0.send("GET", "/v1/approvals", &json!({}));
         let request = &pending["approvals"][0];
         let path = format!("/v1/approvals/{}/answers", request["key"].as_str().unwrap());

@@ -17,31 +17,39 @@ pub(crate) fn lookup_arguments(now: Timestamp, space: CacheSpace<'_>, key: &str)
     vec![number(since_epoch(now)), name.as_bytes().to_vec(), number(max_entries), key.as_bytes().to_vec()]
 }
 
-/// The arguments of a write. Without units, only the earlier entry is removed.
-pub(crate) fn write_arguments(
-    (capacity, generation): (usize, u64),
-    space: CacheSpace<'_>,
-    key: &str,
-    (entry, units): (&CacheEntry, Option<usize>),
-) -> Vec<Vec<u8>> {
-    let CacheSpace { name, max_entries, account } = space;
-    let lifetime = (entry.expires_at.as_nanosecond() - entry.stored_at.as_nanosecond()).max(0);
-    let output = if units.is_some() { entry.output.to_string() } else { String::new() };
-    vec![
-        number(capacity),
-        number(generation),
-        name.as_bytes().to_vec(),
-        number(max_entries),
-        key.as_bytes().to_vec(),
-        account_argument(&account),
-        units.map(number).unwrap_or_default(),
-        output.into_bytes(),
-        number(entry.stored_at),
-        number(entry.expires_at),
-        number(since_epoch(entry.stored_at)),
-        number(since_epoch(entry.expires_at)),
-        number((lifetime / 1_000_000 + 1).min(LONGEST_TTL_MS)),
-    ]
+/// A write of an entry.
+pub(crate) struct CacheWrite<'w> {
+    pub(crate) space: CacheSpace<'w>,
+    pub(crate) key: &'w str,
+    pub(crate) entry: &'w CacheEntry,
+    /// The units that the entry takes. Without any, only the earlier entry is removed.
+    pub(crate) units: Option<usize>,
+    /// The generation of the space that the entry was computed in.
+    pub(crate) generation: u64,
+}
+
+impl CacheWrite<'_> {
+    /// The arguments of the script, for a cache with this capacity in units.
+    pub(crate) fn arguments(&self, capacity: usize) -> Vec<Vec<u8>> {
+        let Self { space, key, entry, units, generation } = self;
+        let lifetime = (entry.expires_at.as_nanosecond() - entry.stored_at.as_nanosecond()).max(0);
+        let output = if units.is_some() { entry.output.to_string() } else { String::new() };
+        vec![
+            number(capacity),
+            number(generation),
+            space.name.as_bytes().to_vec(),
+            number(space.max_entries),
+            key.as_bytes().to_vec(),
+            account_argument(&space.account),
+            units.map(number).unwrap_or_default(),
+            output.into_bytes(),
+            number(entry.stored_at),
+            number(entry.expires_at),
+            number(since_epoch(entry.stored_at)),
+            number(since_epoch(entry.expires_at)),
+            number((lifetime / 1_000_000 + 1).min(LONGEST_TTL_MS)),
+        ]
+    }
 }
 
 /// The result of a lookup.

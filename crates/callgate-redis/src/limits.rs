@@ -136,33 +136,41 @@ impl AcquisitionBatch {
     }
 }
 
-/// The arguments of corrections. `acquired_at` names the time that the server counts an acquisition at, if it is known.
-pub(crate) fn correction_arguments(
-    corrections: &[LimitCorrection],
-    capacity: usize,
-    (now, time): (Timestamp, Option<Micros>),
-    acquired_at: impl Fn(&LimitCorrection) -> Option<Micros>,
-) -> Vec<Vec<u8>> {
-    let counted: Vec<&LimitCorrection> = corrections
-        .iter()
-        .filter(|one| !matches!(one.acquisition.allowance, Allowance::Slots { .. }))
-        .collect();
-    let mut arguments = vec![time_argument(time), number(capacity), number(counted.len())];
-    for correction in counted {
-        let LimitCorrection { acquisition: take, acquired_at: since, cost: real } = correction;
-        let estimate = cost(&take.allowance, take.cost);
-        push_limit(&mut arguments, take);
-        arguments.push(number(estimate));
-        arguments.push(acquired_at(correction).map(number).unwrap_or_default());
-        arguments.push(number(since_epoch(now).saturating_sub(since_epoch(*since)).max(0)));
-        let known = match real {
-            RealCost::Known(known) => Some(cost(&take.allowance, *known)),
-            RealCost::Unknown => None,
-        };
-        arguments.push(known.map_or(b"-".to_vec(), |known| number(known.saturating_sub(estimate))));
-        arguments.push(number(known.map_or(0, |known| estimate.saturating_sub(known))));
+/// A batch of corrections.
+pub(crate) struct CorrectionBatch<'c> {
+    /// The corrections.
+    pub(crate) corrections: &'c [LimitCorrection],
+    /// The time of the caller.
+    pub(crate) now: Timestamp,
+    /// The time for the script; `None` for the server's.
+    pub(crate) time: Option<Micros>,
+    /// The number of limits that are tracked at once.
+    pub(crate) capacity: usize,
+}
+
+impl CorrectionBatch<'_> {
+    /// The arguments of the script. `acquired_at` names the time that the server counts an acquisition at, if it is known.
+    pub(crate) fn arguments(&self, acquired_at: impl Fn(&LimitCorrection) -> Option<Micros>) -> Vec<Vec<u8>> {
+        let is_counted =
+            |one: &&LimitCorrection| !matches!(one.acquisition.allowance, Allowance::Slots { .. });
+        let counted: Vec<&LimitCorrection> = self.corrections.iter().filter(is_counted).collect();
+        let mut arguments = vec![time_argument(self.time), number(self.capacity), number(counted.len())];
+        for correction in counted {
+            let LimitCorrection { acquisition: take, acquired_at: since, cost: real } = correction;
+            let estimate = cost(&take.allowance, take.cost);
+            push_limit(&mut arguments, take);
+            arguments.push(number(estimate));
+            arguments.push(acquired_at(correction).map(number).unwrap_or_default());
+            arguments.push(number(since_epoch(self.now).saturating_sub(since_epoch(*since)).max(0)));
+            let known = match real {
+                RealCost::Known(known) => Some(cost(&take.allowance, *known)),
+                RealCost::Unknown => None,
+            };
+            arguments.push(known.map_or(b"-".to_vec(), |known| number(known.saturating_sub(estimate))));
+            arguments.push(number(known.map_or(0, |known| estimate.saturating_sub(known))));
+        }
+        arguments
     }
-    arguments
 }
 
 /// The error of an acquisition when the account's share is full.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use redis::cmd;
 use tokio::runtime::Runtime;
 
-use super::cache;
+use super::cache::{self, CacheWrite};
 use super::connection::Durability;
 use super::error::RedisStoreError;
 use super::limits::{AcquisitionBatch, account_argument, number, time_argument};
@@ -136,9 +136,9 @@ impl CacheStore for RedisStore {
         entry: CacheEntry,
         generation: u64,
     ) -> StoreFuture<'a, ()> {
-        let size = entry_size(key, &entry.output).map(units);
-        let capacity = (self.server.capacity.cached, generation);
-        let arguments = cache::write_arguments(capacity, space, key, (&entry, size));
+        let units = entry_size(key, &entry.output).map(units);
+        let write = CacheWrite { space, key, entry: &entry, units, generation };
+        let arguments = write.arguments(self.server.capacity.cached);
         let server = Arc::clone(&self.server);
         Box::pin(self.run(async move {
             let script = &server.scripts.cache_put;
@@ -166,7 +166,8 @@ impl RecordStore for RedisStore {
         let (space, key, server) = (key.space.to_owned(), key.key.to_owned(), Arc::clone(&self.server));
         Box::pin(self.run(async move {
             let command = records::read_command(&server.records.tag, &space, &key);
-            records::record_of(&space, &key, server.records.link.read(&command).await?)
+            let (value, version) = server.records.link.read(&command).await?;
+            records::record_of(RecordKey { space: &space, key: &key }, value, version)
         }))
     }
 
@@ -238,8 +239,12 @@ impl RecordStore for RedisStore {
                 keys.iter().map(|key| records::read_command(&pool.tag, &space, key)).collect();
             let replies =
                 futures_util::future::try_join_all(commands.iter().map(|command| pool.link.read(command)));
-            let rows = replies.await?;
-            keys.iter().zip(rows).map(|(key, row)| records::record_of(&space, key, row)).collect()
+            let rows: Vec<(Option<String>, Option<u64>)> = replies.await?;
+            let rows = keys.iter().zip(rows);
+            rows.map(|(key, (value, version))| {
+                records::record_of(RecordKey { space: &space, key }, value, version)
+            })
+            .collect()
         }))
     }
 

@@ -1,6 +1,6 @@
 //! Records: keys and values → commands, and replies → records.
 
-use callgate::host::{Record, RecordPage};
+use callgate::host::{Record, RecordKey, RecordPage};
 use callgate::json;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
 use jiff::Timestamp;
@@ -25,11 +25,12 @@ pub(crate) fn read_command(pool: &str, space: &str, key: &str) -> Cmd {
 
 /// The record of a reply.
 pub(crate) fn record_of(
-    space: &str,
-    key: &str,
-    (value, version): (Option<String>, Option<u64>),
+    key: RecordKey<'_>,
+    value: Option<String>,
+    version: Option<u64>,
 ) -> Result<Option<Record>, RedisStoreError> {
     let Some(value) = value else { return Ok(None) };
+    let RecordKey { space, key } = key;
     let damaged =
         || RedisStoreError::Damaged(format!("the record `{key}` of `{space}` is damaged; restore a backup"));
     let version = version.ok_or_else(damaged)?;
@@ -46,7 +47,7 @@ pub(crate) fn page_of(space: &str, reply: &[String]) -> Result<RecordPage, Redis
     for row in rest.chunks(3) {
         let [key, value, version] = row else { return Err(damaged()) };
         let version = Some(version.parse().map_err(|_| damaged())?);
-        let found = record_of(space, key, (Some(value.clone()), version))?;
+        let found = record_of(RecordKey { space, key }, Some(value.clone()), version)?;
         records.extend(found.map(|record| (key.clone(), record)));
     }
     Ok(RecordPage { records, more: more == "1" })

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::connection::{Durability, Link};
 use super::error::RedisStoreError;
-use super::limits::{self, AcquisitionBatch, AcquisitionReply, quota_error, time_argument};
+use super::limits::{self, AcquisitionBatch, AcquisitionReply, CorrectionBatch, quota_error, time_argument};
 use super::script::Scripts;
 use super::settings::RedisSettings;
 use super::slots::{HeldSlots, Slot};
@@ -209,12 +209,8 @@ impl Server {
                 self.acquired_at().times.get(&acquired).copied()
             }
         };
-        let arguments = limits::correction_arguments(
-            corrections,
-            self.capacity.limits,
-            (now, self.time(now)),
-            acquired_at,
-        );
+        let (time, capacity) = (self.time(now), self.capacity.limits);
+        let arguments = CorrectionBatch { corrections, now, time, capacity }.arguments(acquired_at);
         let script = &self.scripts.correct;
         for _ in 0..MAX_ATTEMPTS {
             let reply: Vec<String> = self.limits.run(script, &arguments, Durability::Replicated).await?;

@@ -48,77 +48,17 @@ impl SealedStore {
     /// # Errors
     /// A record of this store is invalid, or the target has another value for it: then nothing was written. Or the target fails.
     pub async fn copy_records(&self, target: &Self, now: Timestamp) -> Result<CopiedRecords, CopyError> {
-        self.copy_pass(target, now, CopyPass::Check).await?;
-        self.copy_pass(target, now, CopyPass::Write).await
+        let copy = RecordCopy { source: self, target, now };
+        copy.run(CopyPass::Check).await?;
+        copy.run(CopyPass::Write).await
     }
+}
 
-    async fn copy_pass(
-        &self,
-        target: &Self,
-        now: Timestamp,
-        pass: CopyPass,
-    ) -> Result<CopiedRecords, CopyError> {
-        let store = self.identity().await.map_err(CopyError::Source)?;
-        let mut counts = CopiedRecords::default();
-        for space in space::ALL {
-            let mut after: Option<String> = None;
-            loop {
-                let page = self
-                    .inner
-                    .records(space, after.as_deref(), PAGE_SIZE)
-                    .await
-                    .map_err(CopyError::Source)?;
-                after = page.records.last().map(|(key, _)| key.clone());
-                for (key, _) in &page.records {
-                    let found = self.verified_record(store, RecordKey { space, key }).await;
-                    let (Some(found), _) = found.map_err(CopyError::Source)? else { continue };
-                    target.copy_one(space, key, (&found.envelope, now), pass, &mut counts).await?;
-                }
-                if !page.more || after.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(counts)
-    }
-
-    /// Writes one record of another store, unless it is here already.
-    async fn copy_one(
-        &self,
-        space: &'static str,
-        name: &str,
-        (envelope, now): (&Envelope, Timestamp),
-        pass: CopyPass,
-        counts: &mut CopiedRecords,
-    ) -> Result<(), CopyError> {
-        let Envelope { value, forget_at, .. } = envelope;
-        if forget_at.is_some_and(|at| at <= now) {
-            counts.expired += 1;
-            return Ok(());
-        }
-        let key = RecordKey { space, key: name };
-        let known = self.record(key).await.map_err(CopyError::Target)?;
-        let is_written = match (&known, pass) {
-            (None, CopyPass::Check) => return Ok(()),
-            (None, CopyPass::Write) => {
-                let write = ConditionalWrite {
-                    forget_at: *forget_at,
-                    ..ConditionalWrite::new(key, value, Account::NOBODY)
-                };
-                self.write_record(now, write).await.map_err(CopyError::Target)?
-            }
-            (Some(known), _) if known.value == *value => {
-                counts.unchanged += 1;
-                return Ok(());
-            }
-            (Some(_), _) => false,
-        };
-        if !is_written {
-            return Err(CopyError::Conflict { space, key: name.to_owned() });
-        }
-        counts.copied += 1;
-        Ok(())
-    }
+/// A copy from one store into another.
+struct RecordCopy<'s> {
+    source: &'s SealedStore,
+    target: &'s SealedStore,
+    now: Timestamp,
 }
 
 /// What a pass over the records does.
@@ -128,4 +68,77 @@ enum CopyPass {
     Check,
     /// Writes them.
     Write,
+}
+
+impl RecordCopy<'_> {
+    async fn run(&self, pass: CopyPass) -> Result<CopiedRecords, CopyError> {
+        let source = self.source;
+        let store = source.identity().await.map_err(CopyError::Source)?;
+        let mut counts = CopiedRecords::default();
+        for space in space::ALL {
+            let mut after: Option<String> = None;
+            loop {
+                let page = source.inner.records(space, after.as_deref(), PAGE_SIZE).await;
+                let page = page.map_err(CopyError::Source)?;
+                after = page.records.last().map(|(key, _)| key.clone());
+                for (key, _) in &page.records {
+                    let found = source.verified_record(store, RecordKey { space, key }).await;
+                    let (Some(found), _) = found.map_err(CopyError::Source)? else { continue };
+                    self.copy_one(space, key, &found.envelope, pass).await?.count(&mut counts);
+                }
+                if !page.more || after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Writes one record into the target, unless it is there already.
+    async fn copy_one(
+        &self,
+        space: &'static str,
+        name: &str,
+        envelope: &Envelope,
+        pass: CopyPass,
+    ) -> Result<RecordResult, CopyError> {
+        let Envelope { value, forget_at, .. } = envelope;
+        if forget_at.is_some_and(|at| at <= self.now) {
+            return Ok(RecordResult::Expired);
+        }
+        let key = RecordKey { space, key: name };
+        let known = self.target.record(key).await.map_err(CopyError::Target)?;
+        let is_written = match (&known, pass) {
+            (None, CopyPass::Check) => true,
+            (None, CopyPass::Write) => {
+                let new = ConditionalWrite::new(key, value, Account::NOBODY);
+                let write = ConditionalWrite { forget_at: *forget_at, ..new };
+                self.target.write_record(self.now, write).await.map_err(CopyError::Target)?
+            }
+            (Some(known), _) if known.value == *value => return Ok(RecordResult::Unchanged),
+            (Some(_), _) => false,
+        };
+        match is_written {
+            true => Ok(RecordResult::Copied),
+            false => Err(CopyError::Conflict { space, key: name.to_owned() }),
+        }
+    }
+}
+
+/// The result of copying one record.
+enum RecordResult {
+    Copied,
+    Unchanged,
+    Expired,
+}
+
+impl RecordResult {
+    fn count(&self, counts: &mut CopiedRecords) {
+        let count = match self {
+            Self::Copied => &mut counts.copied,
+            Self::Unchanged => &mut counts.unchanged,
+            Self::Expired => &mut counts.expired,
+        };
+        *count += 1;
+    }
 }
