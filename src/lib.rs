@@ -70,7 +70,7 @@
 //! | run your own code around calls | [`Middleware`](lifecycle::Middleware) and [`ToolHooks`](lifecycle::ToolHooks) in [`lifecycle`] |
 //! | run calls of several clients or an SDK's loop | [`ConcurrentSession`], [`SdkSession`] |
 //! | show requests to approvers, and record their answers | [`approval::Inbox`], [`card`] |
-//! | share limits, caches and approvals between processes | [`state`], and the crates `callgate-sqlite` for a file and `callgate-postgres` for a database |
+//! | share limits, caches and approvals between processes | [`state`], and the crates `callgate-sqlite` for a file, `callgate-postgres` and `callgate-redis` for several hosts |
 //! | log outcomes and approvals, or every evaluation of a policy | [`Observer`], [`explain::EventListener`] |
 //! | evaluate calls under candidate rules, without effect | [`Candidate`] |
 //! | reload rules while calls run | [`reload`] |

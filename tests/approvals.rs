@@ -12,6 +12,7 @@ mod expiry;
 mod forgery;
 mod hooks;
 mod identity;
+mod interleavings;
 mod mutations;
 mod once;
 mod principals;

@@ -124,6 +124,8 @@ mod recorded;
 #[cfg(test)]
 mod recorded_calls;
 #[cfg(test)]
+mod redis;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod referenced_files;

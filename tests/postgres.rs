@@ -1,5 +1,5 @@
 //! The store in PostgreSQL, on a real server.
 
 mod hosts;
-mod server;
+pub mod server;
 mod store;

@@ -15,7 +15,7 @@ mod fuzzing;
 mod guide;
 mod harness;
 mod histories;
-mod kills_under_load;
+pub mod kills_under_load;
 mod lines;
 mod link_office;
 mod notifications;

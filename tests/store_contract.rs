@@ -9,7 +9,7 @@ mod limits;
 mod memory_bounds;
 mod records;
 mod slots;
-mod tenants;
+pub mod tenants;
 mod threads;
 
 use std::future::Future;

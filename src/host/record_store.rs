@@ -140,6 +140,12 @@ pub trait RecordStore: Send + Sync {
     /// returns `false`; a store that wraps another one delegates to it.
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool>;
 
+    /// Removes records that have expired, as writes do, too. Returns how many; a store whose writes remove all of them removes none here.
+    fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
+        let _ = now;
+        Box::pin(async { Ok(0) })
+    }
+
     /// Whether the store is persistent and other processes see what this one writes.
     fn is_shared(&self) -> bool {
         false

@@ -153,6 +153,10 @@ impl RecordStore for CombinedStore {
         self.records.has_lost_records(account)
     }
 
+    fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
+        self.records.remove_expired(now)
+    }
+
     fn is_shared(&self) -> bool {
         self.records.is_shared()
     }

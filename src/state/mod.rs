@@ -25,4 +25,4 @@ pub use crate::host::{
 pub use budget_records::BudgetRecords;
 pub use capacity::Capacity;
 pub use memory::MemoryStore;
-pub use sealed::{IntegrityError, SealedStore, has_seals, seal_store};
+pub use sealed::{CopiedRecords, CopyError, IntegrityError, SealedStore, has_seals, seal_store};

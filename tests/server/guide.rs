@@ -98,6 +98,14 @@ fn deployment_files_start_a_server_with_known_options() {
     assert_eq!(crate::docs::command_errors(&started), Vec::<String>::new());
     let url = started.split_whitespace().find(|word| word.starts_with("postgres://")).unwrap();
     callgate_postgres::PostgresSettings::parse(url, None).unwrap();
+    let shared: serde_json::Value = serde_yaml::from_str(&text("compose-redis.yaml")).unwrap();
+    let started = format!("callgate {}", shared["services"]["callgate"]["command"].as_str().unwrap());
+    assert_eq!(crate::docs::command_errors(&started), Vec::<String>::new());
+    let parts = started.split('"').nth(1).unwrap().split_whitespace();
+    let parts = parts.map(|part| part.split_once('=').unwrap().1).collect::<Vec<_>>();
+    callgate_postgres::PostgresSettings::parse(parts[0], None).unwrap();
+    callgate_redis::RedisSettings::parse(parts[1], None).unwrap();
+    assert_eq!(parts[1], parts[2]);
     // The identity file that all name is valid, and compose passes on the variables that it needs.
     let identities = text("identities.yaml");
     for variable in ["BACKEND_TOKEN", "ANN_TOKEN"] {

@@ -17,7 +17,7 @@ const KILLS: usize = 12;
 const LIMIT: usize = 200;
 
 /// Brings a call to its outcome as a host does: sends it until there is one, and executes it when the server says so. Returns the outcome.
-fn bring_to_outcome(address: SocketAddr, id: &str, executed: &Mutex<Vec<String>>) -> String {
+pub fn bring_to_outcome(address: SocketAddr, id: &str, executed: &Mutex<Vec<String>>) -> String {
     let call = json!({ "call": { "id": id, "tool": "pay", "input": { "id": id } }, "session": "s" });
     let post = |path: &str, body: &Value| process::send(address, ("POST", path), "", body);
     let mut executions: Vec<String> = Vec::new();

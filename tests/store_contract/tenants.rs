@@ -6,14 +6,14 @@ use callgate::json::{Value, json};
 use super::*;
 
 /// Creates a store with this capacity.
-type Sized = dyn Fn(Capacity) -> Arc<dyn StateStore>;
+pub type Sized = dyn Fn(Capacity) -> Arc<dyn StateStore>;
 
 const SMALL: Capacity = Capacity { limits: 300, records: 300, cached: 300 };
 
-/// Generates a test of every case for one store.
-macro_rules! test_fair_sharing {
-    ($store:ident, $new:expr) => {
-        test_fair_sharing! { $store, $new,
+/// Passes every case to a macro, after some arguments.
+macro_rules! with_cases {
+    ($then:ident! $($arguments:tt)*) => {
+        $then! { $($arguments)*
             flood_of_limits_is_rejected_for_its_caller_only
             tenant_with_many_callers_leaves_capacity_for_others
             flood_of_records_is_rejected_for_its_caller_only
@@ -22,6 +22,10 @@ macro_rules! test_fair_sharing {
             flood_of_all_cache_spaces_keeps_entries_of_others
         }
     };
+}
+
+/// Generates a test of every case for one store.
+macro_rules! generate_tests {
     ($store:ident, $new:expr, $($case:ident)*) => {
         mod $store {
             $(
@@ -32,6 +36,27 @@ macro_rules! test_fair_sharing {
             )*
         }
     };
+}
+
+macro_rules! test_fair_sharing {
+    ($store:ident, $new:expr) => {
+        with_cases! { generate_tests! $store, $new, }
+    };
+}
+
+/// Lists every case with its name.
+macro_rules! list_cases {
+    ($($case:ident)*) => {
+        [$((stringify!($case), $case as fn(&Sized))),*]
+    };
+}
+
+/// Runs every case on a store that takes long to start, in one test.
+pub fn check_all(new: &Sized) {
+    for (name, case) in with_cases!(list_cases!) {
+        println!("{name}");
+        case(new);
+    }
 }
 
 test_fair_sharing!(memory, |capacity| super::Arc::new(super::MemoryStore::with_capacity(capacity)));

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "callgate",
     "callgate-analysis",
     "callgate-hooks",
@@ -20,6 +20,7 @@ const CRATES: [&str; 12] = [
     "callgate-mcp",
     "callgate-policy-tests",
     "callgate-postgres",
+    "callgate-redis",
     "callgate-server",
     "callgate-sqlite",
     "callgate-telemetry",

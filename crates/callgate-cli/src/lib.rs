@@ -49,6 +49,8 @@ mod serve;
 mod serve_config;
 mod server_args;
 mod server_list_file;
+mod shared_state;
+mod state_commands;
 mod state_store;
 mod task;
 mod tls_args;
@@ -93,7 +95,7 @@ enum Command {
     Report(report::ReportArgs),
     Approvals(approvals::ApprovalsArgs),
     Audit(audit::AuditArgs),
-    State(state_store::StateArgs),
+    State(state_commands::StateArgs),
     Task(task::TaskArgs),
     Proxy(Box<proxy::ProxyArgs>),
     Serve(Box<serve::ServeArgs>),
@@ -154,7 +156,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Report(arguments) => report::report(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
         Command::Audit(arguments) => audit::audit(&arguments, &mut output),
-        Command::State(arguments) => state_store::state(&arguments, &mut output),
+        Command::State(arguments) => state_commands::state(&arguments, &mut output),
         Command::Task(arguments) => task::task(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),

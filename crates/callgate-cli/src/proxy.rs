@@ -21,6 +21,7 @@ use super::reload_output;
 use super::rules_args;
 use super::server_args::{ServerArgs, ServerSetup, merge_context};
 use super::server_list_file::{self, ServersError};
+use super::shared_state::is_shared;
 use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
 use super::state_store::OpenStateStore;
 use callgate::engine::Engine;
@@ -49,8 +50,8 @@ pub(super) struct ProxyArgs {
     /// A JSON object, the context of every call: the client's principal, and other values that the rules use
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// Persist approvals, limits and session state in a state store: `file:PATH`, created if missing, `postgres://…`, which several
-    /// hosts can share, or `memory:` [default: memory:]
+    /// Persist approvals, limits and session state in a state store: `file:PATH`, created if missing, `postgres://…` or `rediss://…`,
+    /// which several hosts can share, or `memory:` [default: memory:]
     #[arg(long, value_name = "URL")]
     state: Option<String>,
     /// The session of the client's calls. With `--state file:PATH`, labels, facts and limits per run continue from an earlier gateway
@@ -238,7 +239,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
 
 /// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
 fn approvals_state_url(state: &str) -> Option<String> {
-    if state.starts_with("postgres") {
+    if is_shared(state) {
         return Some(quote_shell_word(state));
     }
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;

@@ -83,8 +83,8 @@ pub(super) struct ServeArgs {
     /// A JSON object, the context of every call; hosts and credentials override its members
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
-    /// The state store for sessions, limits and approvals: `file:PATH`, created if missing, or `postgres://USER@HOST/DATABASE`, which
-    /// several hosts can share
+    /// The state store for sessions, limits and approvals: `file:PATH`, created if missing, or `postgres://USER@HOST/DATABASE` or
+    /// `rediss://USER@HOST`, which several hosts can share, or both: `records=URL limits=URL`
     #[arg(long, value_name = "URL", default_value = DEFAULT_STATE)]
     state: String,
     /// How long a host may take to report the result of a call

@@ -1,79 +1,33 @@
-//! `--state`: opens a state store with the keys that seal its records; and `callgate state`.
+//! `--state`: opens a state store with the keys that seal its records.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Subcommand;
 use tokio::runtime::Runtime;
 
-use super::exit::{CommandError, ExitStatus};
-use super::output::Output;
-use callgate::approval::Ledger;
+use super::exit::CommandError;
+use super::shared_state::StateParts;
 use callgate::file_access::check_private_file;
 use callgate::host::{StateStore, SystemClock};
 use callgate::seal::{KEYS_VARIABLE, Keys};
 use callgate::state::{IntegrityError, SealedStore, has_seals};
-use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_sqlite::SqliteStore;
-
-/// Manage a state store.
-#[derive(clap::Args)]
-#[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
-pub(super) struct StateArgs {
-    #[command(subcommand)]
-    command: StateCommand,
-}
-
-#[derive(Subcommand)]
-enum StateCommand {
-    /// Accept a state store as it is now, after a backup was restored or its anchor was lost
-    ///
-    /// A state store is rejected if it is older than this machine last saw it (rollback), if it was emptied, or if its anchor
-    /// (`PATH.anchor`) is missing. This command creates a new anchor for the store as it is. Calls that ran after the backup can then
-    /// run again, and limits start from zero: stop every process that uses the store first, and check the numbers printed.
-    ///
-    /// Exit status: 0 done, 2 the state store can't be read or was created with other keys.
-    Accept {
-        /// The state store, as in `--state` of other commands: `file:PATH`
-        #[arg(long, value_name = "URL")]
-        state: String,
-    },
-}
-
-pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let StateCommand::Accept { state: url } = &arguments.command;
-    let runtime = new_runtime()?;
-    if is_database(url) {
-        let shown = without_password(url);
-        return Err(CommandError::new(format!(
-            "`{shown}` is a database, which has no anchor; only files have one"
-        )));
-    }
-    let Some(path) = callgate_sqlite::file_path(url).map_err(command_error)? else {
-        return Err(CommandError::new(format!("`{url}` ends with its process; use `file:PATH`")));
-    };
-    let OpenStateStore { store, .. } = OpenStateStore::open(url, Some(path), &runtime, OpenMode::Accept)?;
-    let ledger = Ledger::new(store, &SystemClock);
-    let calls = runtime.block_on(ledger.list()).map_err(command_error)?.len();
-    let grants = runtime.block_on(ledger.grants()).map_err(command_error)?.len();
-    writeln!(output, "`{url}` is accepted as it is: {calls} calls, {grants} remembered approvals")?;
-    Ok(ExitStatus::Success)
-}
 
 /// A state store and its keys.
 pub(super) struct OpenStateStore {
     /// The URL as given, without a password.
     pub(super) url: String,
     pub(super) store: Arc<dyn StateStore>,
+    /// The same store, if it outlives the process.
+    pub(super) sealed: Option<Arc<SealedStore>>,
     /// From CALLGATE_KEYS, or else from the key file next to the store; for an in-memory store, a random key.
     pub(super) keys: Keys,
 }
 
 /// How to open a state store.
 #[derive(Clone, Copy, PartialEq)]
-enum OpenMode {
+pub(super) enum OpenMode {
     /// Create it, and its key, if missing.
     Create,
     /// It must exist, with its key.
@@ -102,10 +56,16 @@ impl OpenStateStore {
         files.unwrap_or_default().into_iter().filter(|path| path.exists()).collect()
     }
 
+    /// A store that outlives the process.
+    pub(super) fn new(url: String, sealed: SealedStore, keys: Keys) -> Self {
+        let sealed = Arc::new(sealed);
+        Self { url, store: Arc::clone(&sealed) as Arc<dyn StateStore>, sealed: Some(sealed), keys }
+    }
+
     /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
-        if is_database(url) {
-            return open_database(url, runtime);
+        if let Some(parts) = StateParts::parse(url)? {
+            return parts.open(runtime);
         }
         let path = callgate_sqlite::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         Self::open(url, path, runtime, OpenMode::Create)
@@ -113,8 +73,8 @@ impl OpenStateStore {
 
     /// Opens an existing state store.
     pub(super) fn open_existing(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
-        if is_database(url) {
-            return open_database(url, runtime);
+        if let Some(parts) = StateParts::parse(url)? {
+            return parts.open(runtime);
         }
         let path = callgate_sqlite::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         match path {
@@ -134,7 +94,7 @@ impl OpenStateStore {
         Self::open(url, path, runtime, OpenMode::Existing)
     }
 
-    fn open(
+    pub(super) fn open(
         url: &str,
         path: Option<&Path>,
         runtime: &Runtime,
@@ -154,7 +114,7 @@ impl OpenStateStore {
         };
         let key = path.map(|path| sibling_path(path, ".key"));
         let (keys, from) = Self::load_keys(key.as_deref(), is_sealed, opening)?;
-        let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys }) };
+        let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, sealed: None, keys }) };
         let opened = match opening {
             OpenMode::Accept => accept_store(store, &keys, &anchor, runtime)?,
             OpenMode::Create | OpenMode::Existing => {
@@ -164,7 +124,7 @@ impl OpenStateStore {
             }
         };
         match opened {
-            Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
+            Ok(sealed) => Ok(Self::new(url.to_owned(), sealed, keys)),
             Err(IntegrityError::OtherKeys) => Err(CommandError::new(other_keys_message(url, &from))),
             Err(error) => Err(CommandError::new(integrity_message(url, &error))),
         }
@@ -197,45 +157,7 @@ impl OpenStateStore {
     }
 }
 
-/// Whether a URL names a database rather than a file.
-fn is_database(url: &str) -> bool {
-    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
-}
-
-/// A URL for people: without its password.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split_once(':').map_or(user, |(name, _)| name);
-            format!("{scheme}://{user}@{host}{path}")
-        }
-        None => url.to_owned(),
-    }
-}
-
-/// Opens a state store in PostgreSQL, which several hosts share.
-fn open_database(url: &str, runtime: &Runtime) -> Result<OpenStateStore, CommandError> {
-    let shown = without_password(url);
-    let Some(keys) = keys_from_environment()? else {
-        return Err(CommandError::new(format!(
-            "every host that shares `{shown}` needs the same keys: set {KEYS_VARIABLE}, for example to the output of `openssl rand -hex 32`"
-        )));
-    };
-    let password = std::env::var("PGPASSWORD").ok();
-    let settings = PostgresSettings::parse(url, password.as_deref()).map_err(command_error)?;
-    let store =
-        PostgresStore::open(settings).map_err(|error| CommandError::new(format!("`{shown}`: {error}")))?;
-    let sealed = SealedStore::new(Arc::new(store), keys.clone());
-    match runtime.block_on(sealed.open()) {
-        Ok(()) => Ok(OpenStateStore { url: shown, store: Arc::new(sealed), keys }),
-        Err(IntegrityError::OtherKeys) => Err(CommandError::new(other_keys_message(&shown, KEYS_VARIABLE))),
-        Err(error) => Err(CommandError::new(format!("the state store `{shown}` can't be opened: {error}"))),
-    }
-}
-
-fn other_keys_message(url: &str, from: &str) -> String {
+pub(super) fn other_keys_message(url: &str, from: &str) -> String {
     format!(
         "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that it was created \
          with, or another state store"
@@ -296,22 +218,4 @@ fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        for (url, shown) in [
-            ("postgres://u:secret@h/x", "postgres://u@h/x"),
-            ("postgres://u:sec@ret@h:5432/x?schema=s", "postgres://u@h:5432/x?schema=s"),
-            ("postgres://u@h", "postgres://u@h"),
-            ("postgres://h/x?a=b:c@d", "postgres://h/x?a=b:c@d"),
-            ("file:state.db", "file:state.db"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-    }
 }

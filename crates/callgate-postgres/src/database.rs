@@ -142,6 +142,21 @@ impl Database {
         Ok(answer)
     }
 
+    /// Removes all expired records. Returns how many.
+    pub(crate) async fn remove_expired(&self, now: Timestamp) -> Result<u64, PostgresError> {
+        let mut removed = 0;
+        loop {
+            let mut database = self.pool.get().await?;
+            let transaction = begin(&mut database, Pool::Records).await?;
+            let more = records::remove_expired(&transaction, now, "", "").await?;
+            transaction.commit().await?;
+            removed += more as u64;
+            if more == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+
     pub(crate) async fn close(&self) -> Result<(), PostgresError> {
         let mut database = self.pool.get().await?;
         let transaction = begin(&mut database, Pool::Limits).await?;

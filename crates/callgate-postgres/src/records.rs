@@ -114,13 +114,13 @@ pub(crate) async fn write(
     Ok(Ok(true))
 }
 
-/// Removes some expired records, and the one with this key if it has expired.
-async fn remove_expired(
+/// Removes some expired records, and the one with this key if it has expired. Returns how many.
+pub(crate) async fn remove_expired(
     database: &impl GenericClient,
     now: Timestamp,
     space: &str,
     key: &str,
-) -> Result<(), PostgresError> {
+) -> Result<usize, PostgresError> {
     let delete = "DELETE FROM records WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM records WHERE forget_at <= $1 ORDER BY forget_at LIMIT $2))
             OR (space = $3 AND key = $4 AND forget_at <= $1)
@@ -128,7 +128,8 @@ async fn remove_expired(
     let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
         [&since_epoch(now), &MAX_REMOVED, &space, &key.as_bytes()];
     let removed = statement::query(database, delete, &parameters).await?;
-    release(database, &removed).await
+    release(database, &removed).await?;
+    Ok(removed.len())
 }
 
 /// Removes the oldest record of an account in a space, except one. Returns whether there was any.

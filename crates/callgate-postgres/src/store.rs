@@ -312,6 +312,11 @@ impl RecordStore for PostgresStore {
         }))
     }
 
+    fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
+        let store = Arc::clone(&self.shared);
+        Box::pin(self.run(async move { store.remove_expired(now).await }))
+    }
+
     fn is_shared(&self) -> bool {
         true
     }

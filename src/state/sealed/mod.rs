@@ -4,6 +4,7 @@
 //! approve a call, run one again, or reset a limit.
 
 mod anchor;
+mod copy;
 mod envelope;
 mod identity;
 mod keyed_names;
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex, OnceCell};
 
 use self::anchor::{Anchor, VersionStatus};
+pub use self::copy::{CopiedRecords, CopyError};
 use self::envelope::{Envelope, RecordLocation};
 pub use self::identity::{IntegrityError, has_seals};
 use self::keyless_store::KeylessStore;

@@ -184,6 +184,10 @@ impl RecordStore for SealedStore {
         })
     }
 
+    fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
+        self.inner.remove_expired(now)
+    }
+
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
     }

@@ -133,7 +133,7 @@ enum ApprovalsCommand {
 
 #[derive(clap::Args)]
 struct StoreArgs {
-    /// The state store, as in `--state` of the run, gateway or server: `file:PATH` or `postgres://…`
+    /// The state store, as in `--state` of the run, gateway or server: `file:PATH`, `postgres://…` or `rediss://…`
     #[arg(long, value_name = "URL")]
     state: String,
     /// Output format: text, or one JSON document for programs

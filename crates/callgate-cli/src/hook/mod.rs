@@ -51,7 +51,7 @@ pub(super) struct HookArgs {
     /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     policies: Vec<PathBuf>,
-    /// The state store: `file:PATH`, created if missing, or `postgres://…` [default: hooks.db in the user's state directory]
+    /// The state store: `file:PATH`, created if missing, `postgres://…` or `rediss://…` [default: hooks.db in the user's state directory]
     #[arg(long, value_name = "URL")]
     state: Option<String>,
     /// A JSON object, the context of every call; `agent`, `cwd`, `workspace` and `permission_mode` are set by the hook

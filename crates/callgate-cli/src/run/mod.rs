@@ -88,7 +88,7 @@ pub(super) struct RunArgs {
     /// reloads are reported on stderr
     #[arg(long)]
     watch: bool,
-    /// Record calls and sessions in a state store: `file:PATH`, created if missing, `postgres://…`, or `memory:`. `callgate approvals` answers pending
+    /// Record calls and sessions in a state store: `file:PATH`, created if missing, `postgres://…`, `rediss://…`, or `memory:`. `callgate approvals` answers pending
     /// approvals there. Records are sealed with the keys in CALLGATE_KEYS, or else with the key file PATH.key, created with access for
     /// its owner only
     #[arg(long, value_name = "URL")]

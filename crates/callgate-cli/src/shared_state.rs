@@ -1,0 +1,228 @@
+//! State that several hosts share: the value of `--state` → a store in PostgreSQL, in Redis, or in both.
+
+use std::sync::Arc;
+
+use tokio::runtime::Runtime;
+
+use super::exit::CommandError;
+use super::state_store::{OpenStateStore, keys_from_environment, other_keys_message};
+use callgate::host::{CombinedStore, StateStore};
+use callgate::seal::KEYS_VARIABLE;
+use callgate::state::{IntegrityError, MemoryStore, SealedStore};
+use callgate_postgres::{PostgresSettings, PostgresStore};
+use callgate_redis::{RedisSettings, RedisStore};
+
+/// Which engine has which part of the state.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StateParts {
+    /// Calls, approvals, remembered approvals, sessions and budgets.
+    records: String,
+    /// Limits and slots.
+    limits: String,
+    /// Cached results.
+    cache: String,
+}
+
+impl StateParts {
+    /// Reads the URL of one engine, or `records=URL limits=URL cache=URL`. Returns `None` if it names none that hosts share.
+    pub(super) fn parse(value: &str) -> Result<Option<Self>, CommandError> {
+        if is_engine(value) && !value.contains(char::is_whitespace) {
+            let url = || value.to_owned();
+            return Ok(Some(Self { records: url(), limits: url(), cache: url() }));
+        }
+        if !has_parts(value) {
+            return Ok(None);
+        }
+        let [mut records, mut limits, mut cache] = [None, None, None];
+        for word in value.split_whitespace() {
+            let (name, url) = word.split_once('=').unwrap_or((word, ""));
+            let part = match name {
+                "records" => &mut records,
+                "limits" => &mut limits,
+                "cache" => &mut cache,
+                _ => {
+                    return Err(CommandError::new(format!(
+                        "the parts of a state are `records=URL`, `limits=URL` and `cache=URL`, separated by spaces; `{}` is none of them",
+                        without_password(name)
+                    )));
+                }
+            };
+            let is_known = is_engine(url) || name == "cache" && url == "memory:";
+            if !is_known {
+                return Err(CommandError::new(format!(
+                    "`{name}` of the state needs `postgres://…`, `redis://…` or `rediss://…`{}",
+                    if name == "cache" { ", or `memory:` for a cache of each process" } else { "" }
+                )));
+            }
+            if part.replace(url.to_owned()).is_some() {
+                return Err(CommandError::new(format!(
+                    "`{name}` of the state occurs twice; keep one of them"
+                )));
+            }
+        }
+        let Some(records) = records else {
+            return Err(CommandError::new(
+                "the state has no `records=URL`, where calls and approvals are stored; add it",
+            ));
+        };
+        let other = |part: Option<String>| part.unwrap_or_else(|| records.clone());
+        let (limits, cache) = (other(limits), other(cache));
+        Ok(Some(Self { records, limits, cache }))
+    }
+
+    /// Opens the engines with the keys of the environment.
+    pub(super) fn open(&self, runtime: &Runtime) -> Result<OpenStateStore, CommandError> {
+        let shown = self.without_passwords();
+        let Some(keys) = keys_from_environment()? else {
+            return Err(CommandError::new(format!(
+                "every host that shares `{shown}` needs the same keys: set {KEYS_VARIABLE}, for example to the output of `openssl rand -hex 32`"
+            )));
+        };
+        let store: Arc<dyn StateStore> = Arc::new(self.open_engines()?);
+        let sealed = SealedStore::new(store, keys.clone());
+        match runtime.block_on(sealed.open()) {
+            Ok(()) => Ok(OpenStateStore::new(shown, sealed, keys)),
+            Err(IntegrityError::OtherKeys) => {
+                Err(CommandError::new(other_keys_message(&shown, KEYS_VARIABLE)))
+            }
+            Err(error) => {
+                Err(CommandError::new(format!("the state store `{shown}` can't be opened: {error}")))
+            }
+        }
+    }
+
+    /// Opens each engine once.
+    fn open_engines(&self) -> Result<CombinedStore, CommandError> {
+        let records = open_engine(&self.records)?;
+        let limits =
+            if self.limits == self.records { Arc::clone(&records) } else { open_engine(&self.limits)? };
+        let cache = match &self.cache {
+            url if *url == self.records => Arc::clone(&records),
+            url if *url == self.limits => Arc::clone(&limits),
+            url => open_engine(url)?,
+        };
+        Ok(CombinedStore::new(records).with_limits(limits).with_cache(cache))
+    }
+
+    /// For people: the URL, or those that differ from that of the records.
+    pub(super) fn without_passwords(&self) -> String {
+        let Self { records, limits, cache } = self;
+        if limits == records && cache == records {
+            return without_password(records);
+        }
+        let mut shown = format!("records={}", without_password(records));
+        for (name, url) in [("limits", limits), ("cache", cache)] {
+            if url != records {
+                shown.push_str(&format!(" {name}={}", without_password(url)));
+            }
+        }
+        shown
+    }
+}
+
+/// Whether a value of `--state` names state that hosts share, rather than a file.
+pub(super) fn is_shared(value: &str) -> bool {
+    is_engine(value) || has_parts(value)
+}
+
+/// Whether a URL names a database or a server.
+fn is_engine(url: &str) -> bool {
+    is_postgres(url)
+        || ["redis://", "rediss://", "valkey://", "valkeys://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn is_postgres(url: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn has_parts(value: &str) -> bool {
+    let is_part = |word: &str| ["records=", "limits=", "cache="].iter().any(|name| word.starts_with(name));
+    value.split_whitespace().any(is_part)
+}
+
+fn open_engine(url: &str) -> Result<Arc<dyn StateStore>, CommandError> {
+    let shown = without_password(url);
+    let failed = |error: &dyn std::fmt::Display| CommandError::new(format!("`{shown}`: {error}"));
+    let password = |variable: &str| std::env::var(variable).ok();
+    if url == "memory:" {
+        return Ok(Arc::new(MemoryStore::default()));
+    }
+    if is_postgres(url) {
+        let settings = PostgresSettings::parse(url, password("PGPASSWORD").as_deref());
+        let settings = settings.map_err(|error| CommandError::new(error.to_string()))?;
+        return Ok(Arc::new(PostgresStore::open(settings).map_err(|error| failed(&error))?));
+    }
+    let settings = RedisSettings::parse(url, password("REDISCLI_AUTH").as_deref());
+    let settings = settings.map_err(|error| CommandError::new(error.to_string()))?;
+    Ok(Arc::new(RedisStore::open(settings).map_err(|error| failed(&error))?))
+}
+
+/// A URL for people: without its password.
+pub(super) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split_once(':').map_or(user, |(name, _)| name);
+            format!("{scheme}://{user}@{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (url, shown) in [
+            ("postgres://u:secret@h/x", "postgres://u@h/x"),
+            ("postgres://u:sec@ret@h:5432/x?schema=s", "postgres://u@h:5432/x?schema=s"),
+            ("postgres://u@h", "postgres://u@h"),
+            ("postgres://h/x?a=b:c@d", "postgres://h/x?a=b:c@d"),
+            ("rediss://:secret@h?namespace=n", "rediss://@h?namespace=n"),
+            ("file:state.db", "file:state.db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+        let parts = "records=postgres://u:secret@h/x limits=redis://:secret@localhost cache=memory:";
+        let parts = StateParts::parse(parts).unwrap().unwrap();
+        let shown = "records=postgres://u@h/x limits=redis://@localhost cache=memory:";
+        assert_eq!(parts.without_passwords(), shown);
+    }
+
+    #[test]
+    fn parts_that_are_not_named_are_those_of_the_records() {
+        let parts = |value: &str| {
+            let parts = StateParts::parse(value).unwrap()?;
+            Some([parts.records, parts.limits, parts.cache])
+        };
+        let [postgres, redis] = ["postgres://h/x", "rediss://h"];
+        let expected = |parts: [&str; 3]| Some(parts.map(str::to_owned));
+        assert_eq!(parts(redis), expected([redis; 3]));
+        assert_eq!(parts("records=postgres://h/x"), expected([postgres; 3]));
+        let combined = "  limits=rediss://h   records=postgres://h/x ";
+        assert_eq!(parts(combined), expected([postgres, redis, postgres]));
+        let combined = "cache=memory: records=postgres://h/x limits=rediss://h";
+        assert_eq!(parts(combined), expected([postgres, redis, "memory:"]));
+        for value in ["file:state.db", "memory:", "", "file:a b"] {
+            assert_eq!(parts(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn parts_without_records_or_with_others_are_rejected() {
+        for (value, expected) in [
+            ("limits=redis://localhost", "no `records=URL`"),
+            ("records=postgres://h/x records=postgres://h/y", "occurs twice"),
+            ("records=file:state.db", "needs `postgres://…`"),
+            ("records=postgres://h/x limits=memory:", "needs `postgres://…`"),
+            ("records=postgres://h/x approvals=redis://u:secret@h", "is none of them"),
+            ("records=postgres://h/x redis://u:secret@h", "is none of them"),
+        ] {
+            let why = StateParts::parse(value).unwrap_err().to_string();
+            assert!(why.contains(expected) && !why.contains("secret"), "{value}: {why}");
+        }
+    }
+}
