@@ -16,11 +16,12 @@ pub enum Directories {
 }
 
 impl Directories {
-    /// One directory, which must be absolute.
+    /// One directory, which must be absolute. Without it, paths stay relative to the directory in which the text starts.
     pub fn new(directory: Option<&str>) -> Self {
         match directory {
             Some(directory) if directory.starts_with('/') => Self::OneOf(vec![directory.to_owned()]),
-            _ => Self::Unknown,
+            Some(_) => Self::Unknown,
+            None => Self::OneOf(vec![".".to_owned()]),
         }
     }
 
@@ -53,15 +54,18 @@ impl Directories {
         self.paths(path).map_or(Self::Unknown, Self::OneOf)
     }
 
-    /// The absolute paths that a path can be. `None` if they are not known.
+    /// The paths that a path can be, without `.` and `..` where names are before them. `None` if they are not known.
     pub fn paths(&self, path: &str) -> Option<Vec<String>> {
         if path.starts_with(['/', '~']) {
-            return Some(vec![path.to_owned()]);
+            return Some(vec![normalize(path)]);
         }
         match self {
             Self::Unknown => None,
             Self::OneOf(directories) => {
-                Some(directories.iter().map(|directory| format!("{directory}/{path}")).collect())
+                let mut paths: Vec<String> =
+                    directories.iter().map(|directory| normalize(&format!("{directory}/{path}"))).collect();
+                paths.dedup();
+                Some(paths)
             }
         }
     }
@@ -90,4 +94,49 @@ fn representative(pattern: &str) -> Option<String> {
         }
     }
     Some(names.join("/"))
+}
+
+/// The path without `.`, `..` and empty names, as far as they have a name before them.
+fn normalize(path: &str) -> String {
+    let is_absolute = path.starts_with('/');
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => match names.last() {
+                Some(last) if *last != ".." && !last.starts_with('~') => {
+                    names.pop();
+                }
+                None if is_absolute => {}
+                _ => names.push(name),
+            },
+            name => names.push(name),
+        }
+    }
+    let joined = names.join("/");
+    match (is_absolute, joined.is_empty()) {
+        (true, _) => format!("/{joined}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => joined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_normalized_without_leaving_what_is_known() {
+        for (path, expected) in [
+            ("/work/./src//a", "/work/src/a"),
+            ("/work/../etc/shadow", "/etc/shadow"),
+            ("/../etc", "/etc"),
+            ("./../x", "../x"),
+            ("a/..", "."),
+            ("~/../x", "~/../x"),
+            ("~/a/../.ssh", "~/.ssh"),
+        ] {
+            assert_eq!(normalize(path), expected, "{path}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::{
     ABSENT, AS, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH, EQ,
     EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
-    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, PATH_OPERAND, SHELL, STARTS_WITH, TYPE, WITHIN,
+    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, PATH_OPERAND, SHELL_KEY, STARTS_WITH, TYPE, WITHIN,
 };
 use super::elements::{ELEMENT_SHAPE, ELEMENTS_RECORD};
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
@@ -11,7 +11,11 @@ use crate::rules_schema::{FieldShape, RecordShape, Shape};
 /// The keys that say how many commands must pass, exactly one of which a `shell` condition has.
 pub(in crate::matcher) const QUANTIFIERS: [&str; 4] = ["any", "all", "every", "none"];
 /// The kinds of code that a condition can trust.
-const TRUSTED: &[&str] = &["inline", "scripts", "files"];
+const TRUSTED: Shape = Shape::Word(&[
+    ("inline", "Code of other languages in the text: `python -c`."),
+    ("scripts", "Scripts that a project defines: `npm test`, `make`."),
+    ("files", "Shell code in files: `sh FILE`, `source FILE`."),
+]);
 
 /// A condition on the commands of a shell text.
 pub static SHELL_RECORD: RecordShape = RecordShape {
@@ -29,14 +33,14 @@ pub static SHELL_RECORD: RecordShape = RecordShape {
             Shape::String("an expression such as `input.command`"),
             "An expression in place of `path`.",
         ),
-        FieldShape::optional("any", TESTS, "At least one command passes one of these tests."),
-        FieldShape::optional("all", TESTS, "Each of these tests is passed by a command."),
+        FieldShape::optional("any", Shape::NonEmptyList(&COMMAND_SHAPE), "At least one command passes one of these tests."),
+        FieldShape::optional("all", Shape::NonEmptyList(&COMMAND_SHAPE), "Each of these tests is passed by a command."),
         FieldShape::optional(
             "every",
-            TESTS,
+            Shape::NonEmptyList(&COMMAND_SHAPE),
             "There is a command, and every command passes one of these tests: a list of what is permitted.",
         ),
-        FieldShape::optional("none", TESTS, "No command passes any of these tests."),
+        FieldShape::optional("none", Shape::NonEmptyList(&COMMAND_SHAPE), "No command passes any of these tests."),
         FieldShape::optional(
             "directory",
             Shape::Either(&[Shape::String("an absolute directory"), Shape::Record(&PATH_OPERAND)]),
@@ -44,7 +48,7 @@ pub static SHELL_RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "trusted_code",
-            Shape::NonEmptyList(&Shape::Choice(TRUSTED)),
+            Shape::NonEmptyList(&TRUSTED),
             "Code that is not read and leaves the condition decided: `inline`, code of other languages (`python -c`); `scripts`, scripts \
              that a project defines (`npm test`, `make`); `files`, shell code in files (`sh FILE`, `source FILE`).",
         ),
@@ -56,10 +60,8 @@ pub static SHELL_RECORD: RecordShape = RecordShape {
     ],
 };
 
-const TESTS: Shape = Shape::NonEmptyList(&COMMAND_SHAPE);
-const COMMAND_SHAPE: Shape = Shape::Record(&COMMAND_RECORD);
+static COMMAND_SHAPE: Shape = Shape::Record(&COMMAND_RECORD);
 const NAMES: Shape = Shape::OneOrMany(&Shape::String("a name, a glob such as `mkfs.*`, or a regular expression such as `/^python/`"));
-const WORDS: Shape = Shape::Record(&WORDS_RECORD);
 
 /// A test of one command.
 pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
@@ -90,21 +92,21 @@ pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
             ]),
             "The command has no other flags than these.",
         ),
-        FieldShape::optional("arguments", WORDS, "A test of the words behind the program."),
+        FieldShape::optional("arguments", Shape::Record(&WORDS_RECORD), "A test of the words behind the program."),
         FieldShape::optional(
             "operands",
-            WORDS,
+            Shape::Record(&WORDS_RECORD),
             "A test of the arguments that are no flags. Of programs with subcommands, of those behind the first one. For `inside`, relative \
              paths start in the command's directory, which follows `cd`.",
         ),
         FieldShape::optional(
             "reads",
-            WORDS,
+            Shape::Record(&WORDS_RECORD),
             "A test of the files that redirections and the arguments of known programs read, as absolute paths if the directory is known.",
         ),
         FieldShape::optional(
             "writes",
-            WORDS,
+            Shape::Record(&WORDS_RECORD),
             "A test of the files that redirections and the arguments of known programs write, create or remove.",
         ),
         FieldShape::optional(
@@ -115,12 +117,12 @@ pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
         FieldShape::optional("run_by", NAMES, "A wrapper that runs it, such as `sudo`."),
         FieldShape::optional(
             "remote",
-            Shape::Boolean,
+            Shape::Bool,
             "Whether it runs on another machine or in a container: by `ssh`, `docker exec`, `kubectl exec`.",
         ),
-        FieldShape::optional("all", TESTS, "It passes all of these tests."),
-        FieldShape::optional("any", TESTS, "It passes one of these tests."),
-        FieldShape::optional("not", COMMAND_SHAPE, "It does not pass this test."),
+        FieldShape::optional("all", Shape::NonEmptyList(&COMMAND_SHAPE), "It passes all of these tests."),
+        FieldShape::optional("any", Shape::NonEmptyList(&COMMAND_SHAPE), "It passes one of these tests."),
+        FieldShape::optional("not", Shape::Record(&COMMAND_RECORD), "It does not pass this test."),
     ],
 };
 
@@ -139,7 +141,7 @@ pub(in crate::matcher) static WORDS_RECORD: RecordShape = RecordShape {
         AS,
         FieldShape::optional(
             PATTERNS,
-            Shape::Choice(&["text"]),
+            Shape::Word(&[("text", "As they are written.")]),
             "`text` tests patterns of file names (`*.rs`) as they are written. By default only `inside` is decided for them.",
         )
     ),
@@ -165,10 +167,10 @@ pub(in crate::matcher) static WRAPPER_RECORD: RecordShape = RecordShape {
             Shape::NonEmptyList(&Shape::String("a flag such as `-n`")),
             "Its flags whose value is the next word.",
         ),
-        FieldShape::optional("text", Shape::Boolean, "Whether it joins its arguments to shell text, as `ssh` does."),
+        FieldShape::optional("text", Shape::Bool, "Whether it joins its arguments to shell text, as `ssh` does."),
         FieldShape::optional(
             "remote",
-            Shape::Boolean,
+            Shape::Bool,
             "Whether the command runs on another machine or in a container.",
         ),
     ],

@@ -24,9 +24,6 @@ impl Analysis<'_> {
                     }
                     _ => Directories::Unknown,
                 };
-                if self.is_remote {
-                    changed.directories = Directories::Unknown;
-                }
                 // Where it fails, the directory stays.
                 return Flow { succeeded: changed, failed: state.clone() };
             }

@@ -78,7 +78,7 @@ impl Analysis<'_> {
             may_have_more_input: self.input.may_have_more,
             run_by: self.run_by.clone(),
             is_remote: self.is_remote,
-            directories: if self.is_remote { crate::directories::Directories::Unknown } else { state.directories.clone() },
+            directories: state.directories.clone(),
             ..ShellCommand::default()
         }
     }

@@ -21,6 +21,7 @@ use crate::parser;
 use crate::programs::Wrapper;
 use crate::syntax::Word;
 use crate::word::ShellWord;
+use simple_command::RedirectedFiles;
 use state::State;
 
 /// The maximum number of commands of a text.
@@ -47,6 +48,16 @@ impl Analyzer {
         let mut analysis = Analysis::new(&self.wrappers);
         let mut state = State::new(directory);
         analysis.run_text(text, &mut state);
+        analysis.finish()
+    }
+}
+
+impl Analyzer {
+    /// Returns the commands of a program and its arguments, which no shell expands.
+    pub fn analyze_arguments(&self, words: &[&str], directory: Option<&str>) -> ShellScript {
+        let mut analysis = Analysis::new(&self.wrappers);
+        let words: Vec<ShellWord> = words.iter().map(|word| ShellWord::known(*word)).collect();
+        analysis.run_command(&words, &RedirectedFiles::default(), State::new(directory));
         analysis.finish()
     }
 }

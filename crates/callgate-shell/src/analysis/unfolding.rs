@@ -161,7 +161,7 @@ impl Analysis<'_> {
         }
         let mut inner = state.clone();
         if wrapper.is_remote {
-            inner.directories = Directories::Unknown;
+            inner.directories = Directories::new(None);
             inner.is_any_set = true;
         }
         for flag in &parsed.flags {
