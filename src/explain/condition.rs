@@ -142,7 +142,12 @@ impl ElementReason {
     fn new(leaf: &ExplainedCondition) -> Option<Self> {
         if let Some(shell) = &leaf.shell {
             let operators = vec![format!("shell: {}", shell.quantifier)];
-            return Some(Self { path: shell.path.clone(), operators, truth: leaf.truth, at: leaf.at.clone() });
+            return Some(Self {
+                path: shell.path.clone(),
+                operators,
+                truth: leaf.truth,
+                at: leaf.at.clone(),
+            });
         }
         let (path, operators) = match (&leaf.test, &leaf.expr, &leaf.elements) {
             (Some(test), ..) => {

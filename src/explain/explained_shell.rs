@@ -42,7 +42,10 @@ pub struct ExplainedCommand {
 }
 
 /// Explains a condition on shell commands.
-pub(super) fn explain_shell(redactor: &ExplanationRedactor<'_>, examined: &ExaminedShell<'_>) -> ExplainedShell {
+pub(super) fn explain_shell(
+    redactor: &ExplanationRedactor<'_>,
+    examined: &ExaminedShell<'_>,
+) -> ExplainedShell {
     let roots = examined.source.roots();
     let decides = match examined.quantifier {
         ShellQuantifier::Every => TruthValue::No,
@@ -76,7 +79,9 @@ impl ExplainedShell {
             ("any" | "all", TruthValue::Yes) | ("none", TruthValue::No) => TruthValue::Yes,
             ("every", _) => return format!("every command of `{}` passes a test{}", self.path, self.list()),
             _ if self.count == 0 => return format!("`{}` has no commands", self.path),
-            ("all", _) => return format!("no command of `{}` passes one of the tests{}", self.path, self.list()),
+            ("all", _) => {
+                return format!("no command of `{}` passes one of the tests{}", self.path, self.list());
+            }
             _ => return format!("no command of `{}` passes a test{}", self.path, self.list()),
         };
         let verb = if wanted == TruthValue::Yes { "passes a test" } else { "passes no test" };
@@ -91,8 +96,12 @@ impl ExplainedShell {
 
     /// The commands in parentheses.
     fn list(&self) -> String {
-        let texts: Vec<String> =
-            self.commands.iter().take(3).map(|command| safe_text::truncate(&command.text.to_string())).collect();
+        let texts: Vec<String> = self
+            .commands
+            .iter()
+            .take(3)
+            .map(|command| safe_text::truncate(&command.text.to_string()))
+            .collect();
         let more = self.count.saturating_sub(texts.len());
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         if texts.is_empty() { String::new() } else { format!(": {}{more}", texts.join(", ")) }

@@ -7,9 +7,9 @@ mod shell_element;
 mod shell_words_test;
 
 pub(super) use element_condition::ElementCondition;
+pub use element_condition::{ITEM, MAX_ELEMENTS};
 pub(super) use shell_condition::ShellCondition;
 pub use shell_condition::ShellQuantifier;
-pub use element_condition::{ITEM, MAX_ELEMENTS};
 
 use super::condition_shape::{CONDITION_RECORD, EXPR_KEY, SHELL_KEY};
 use super::field_test::{FieldTest, Quantifier};
@@ -48,8 +48,7 @@ pub(super) enum ConditionNode {
     Shell(Box<ShellCondition>),
 }
 
-const FORM_KEYS: [&str; 9] =
-    ["path", "all", "any", "not", "expr", "every", "any_of", "none", SHELL_KEY];
+const FORM_KEYS: [&str; 9] = ["path", "all", "any", "not", "expr", "every", "any_of", "none", SHELL_KEY];
 
 impl Condition {
     /// Reads a list of conditions that must all hold, or a single condition. A string is an expression.
@@ -138,8 +137,9 @@ impl Condition {
             "every" => Self::read_elements(Quantifier::Every, &form.value, reader),
             "any_of" => Self::read_elements(Quantifier::Any, &form.value, reader),
             "none" => Self::read_elements(Quantifier::None, &form.value, reader),
-            SHELL_KEY => ShellCondition::read(&form.value, reader)
-                .map(|shell| ConditionNode::Shell(Box::new(shell))),
+            SHELL_KEY => {
+                ShellCondition::read(&form.value, reader).map(|shell| ConditionNode::Shell(Box::new(shell)))
+            }
             EXPR_KEY if !is_test => {
                 read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr)))
             }
@@ -177,7 +177,9 @@ impl Condition {
     /// Whether it reads values in other ways than by tests of paths: by expressions, or conditions on elements and commands.
     pub(super) fn has_other_than_tests(&self) -> bool {
         match &self.form {
-            ConditionNode::All(parts) | ConditionNode::Any(parts) => parts.iter().any(Self::has_other_than_tests),
+            ConditionNode::All(parts) | ConditionNode::Any(parts) => {
+                parts.iter().any(Self::has_other_than_tests)
+            }
             ConditionNode::Not(part) => part.has_other_than_tests(),
             ConditionNode::Test(_) => false,
             ConditionNode::Expr(_) | ConditionNode::Elements(_) | ConditionNode::Shell(_) => true,

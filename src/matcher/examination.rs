@@ -5,8 +5,9 @@ use super::Matcher;
 use super::condition::{Condition, ConditionNode, ElementCondition, ShellCondition, eval_expr};
 use super::condition_shape::EXISTS;
 use super::examination_result::{
-    ExaminedCommand, ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
-    ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue, TestedValues,
+    ExaminedCommand, ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher,
+    ExaminedOperand, ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue,
+    TestedValues,
 };
 use super::field_test::{FieldTest, Quantifier};
 use super::operand::{Operand, PatternSet};

@@ -23,10 +23,13 @@ mod work_units;
 
 pub use crate::name_pattern::NamePattern;
 pub use condition::{Condition, ITEM, MAX_ELEMENTS, ShellQuantifier};
-pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE, ELEMENTS_RECORD, EXPR_KEY, OPTION_KEYS, SHELL_KEY, SHELL_RECORD};
+pub use condition_shape::{
+    CONDITION_RECORD, CONDITION_SHAPE, ELEMENTS_RECORD, EXPR_KEY, OPTION_KEYS, SHELL_KEY, SHELL_RECORD,
+};
 pub use examination_result::{
-    ExaminedCommand, ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
-    ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue, TestedValues,
+    ExaminedCommand, ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher,
+    ExaminedOperand, ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue,
+    TestedValues,
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
 pub use pattern_list::{PatternList, read_patterns};

@@ -216,7 +216,8 @@ impl Operator {
     pub(super) fn eval_word(&self, forms: &WordForms, view: &CallView<'_>) -> Option<Truth> {
         match (self, &forms.paths) {
             (Self::Inside { .. }, Some(paths)) => {
-                let truths: Vec<Truth> = paths.iter().map(|path| self.eval(NodeRef::Text(path), view)).collect();
+                let truths: Vec<Truth> =
+                    paths.iter().map(|path| self.eval(NodeRef::Text(path), view)).collect();
                 let same = truths.first().filter(|first| truths.iter().all(|truth| truth == *first)).cloned();
                 Some(same.unwrap_or_else(|| Truth::Undecided("it is one of several paths".to_owned())))
             }

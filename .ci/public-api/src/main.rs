@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "callgate",
     "callgate-analysis",
     "callgate-hooks",
@@ -21,6 +21,7 @@ const CRATES: [&str; 12] = [
     "callgate-policy-tests",
     "callgate-postgres",
     "callgate-server",
+    "callgate-shell",
     "callgate-sqlite",
     "callgate-telemetry",
 ];

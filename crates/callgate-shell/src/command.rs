@@ -37,8 +37,12 @@ pub enum DoubtKind {
 
 impl DoubtKind {
     /// The kinds that can be trusted, by their names.
-    pub const NAMED: [(&str, Self); 3] =
-        [("inline", Self::Inline), ("scripts", Self::Scripts), ("files", Self::Files)];
+    pub const NAMED: [(&str, Self); 4] = [
+        ("inline", Self::Inline),
+        ("scripts", Self::Scripts),
+        ("files", Self::Files),
+        ("dynamic", Self::Dynamic),
+    ];
 }
 
 /// A command of a text.
@@ -103,7 +107,9 @@ impl ShellCommand {
         for (mark, files) in [("<", &self.reads), (">", &self.writes)] {
             let is_argument =
                 |file: &&ShellWord| self.arguments.iter().any(|argument| argument.text == file.text);
-            words.extend(files.iter().filter(|file| !is_argument(file)).map(|file| format!("{mark}{}", file.text)));
+            words.extend(
+                files.iter().filter(|file| !is_argument(file)).map(|file| format!("{mark}{}", file.text)),
+            );
         }
         words.join(" ")
     }

@@ -50,7 +50,7 @@ impl ShellWord {
         match self.certainty {
             Certainty::Known => self.text.starts_with('-'),
             Certainty::Pattern => self.text.starts_with(['-', '*', '?', '[']),
-            Certainty::Unknown => !self.text.starts_with(|c: char| c == '/' || c == '.' || c == '~'),
+            Certainty::Unknown => !self.text.starts_with(['/', '.', '~']),
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Bash runs in an empty directory. Its path has only programs that record their arguments, and a few wrappers.
 
+#![cfg(test)]
+
 #[path = "bash_comparison/generator.rs"]
 mod generator;
 #[path = "bash_comparison/sandbox.rs"]
@@ -31,7 +33,9 @@ fn is_reported(script: &ShellScript, execution: &Execution) -> bool {
         let is_program = command.program_names().any(|name| name == execution.program);
         let is_there = command.directories == callgate_shell::Directories::Unknown
             || command.directories.paths(".").is_some_and(|paths| {
-                paths.iter().any(|path| std::fs::canonicalize(path).is_ok_and(|path| path == execution.directory))
+                paths
+                    .iter()
+                    .any(|path| std::fs::canonicalize(path).is_ok_and(|path| path == execution.directory))
             });
         is_program && is_there && can_be(&command.arguments, &execution.arguments)
     };
@@ -48,7 +52,18 @@ fn find_unreported(sandbox: &Sandbox, text: &str) -> Option<String> {
     let commands: Vec<String> = script
         .commands
         .iter()
-        .map(|command| format!("{:?} {:?} in {:?}", command.program, command.arguments.iter().map(|word| (&word.text, word.certainty, word.is_several)).collect::<Vec<_>>(), command.directories))
+        .map(|command| {
+            format!(
+                "{:?} {:?} in {:?}",
+                command.program,
+                command
+                    .arguments
+                    .iter()
+                    .map(|word| (&word.text, word.certainty, word.is_several))
+                    .collect::<Vec<_>>(),
+                command.directories
+            )
+        })
         .collect();
     Some(format!("bash executed {unreported:?}\nof:\n{text}\nreported:\n{}", commands.join("\n")))
 }
@@ -69,7 +84,15 @@ fn what_bash_executes_is_reported() {
         }
         failures.extend(find_unreported(&sandbox, &text));
     }
-    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.iter().take(6).cloned().collect::<Vec<_>>().join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{} failures\n{}",
+        failures.len(),
+        failures.iter().take(6).cloned().collect::<Vec<_>>().join("\n\n")
+    );
     // A comparison of texts that are all doubted, or run nothing, would prove nothing.
-    assert!(decided * 4 > count && executed * 5 > count, "{decided} without doubts, {executed} executed of {count}");
+    assert!(
+        decided * 4 > count && executed * 5 > count,
+        "{decided} without doubts, {executed} executed of {count}"
+    );
 }

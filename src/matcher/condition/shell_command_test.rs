@@ -56,7 +56,8 @@ impl CommandTest {
             );
             return None;
         }
-        let is_known = |entry: &&MappingEntry| COMMAND_RECORD.fields.iter().any(|field| field.name == entry.key);
+        let is_known =
+            |entry: &&MappingEntry| COMMAND_RECORD.fields.iter().any(|field| field.name == entry.key);
         let mut parts: Vec<Option<CommandPart>> = Vec::new();
         for entry in entries.iter().filter(is_known) {
             parts.extend(CommandPart::read_all(&entry.key, &entry.value, source, reader));
@@ -165,10 +166,9 @@ impl FlagPattern {
         };
         if !name.starts_with(['-', '+']) || name.len() < 2 {
             let message = format!("`{}` is not a flag", text.escape_debug());
-            reader.report(
-                Diagnostic::new(&INVALID_PATTERN, node.span, message)
-                    .with_help("a flag begins with `-`, as in `-f` or `--force`; write other words in `operands`"),
-            );
+            reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, message).with_help(
+                "a flag begins with `-`, as in `-f` or `--force`; write other words in `operands`",
+            ));
             return None;
         }
         let name = read_name(name, node, reader)?;
@@ -210,7 +210,10 @@ impl FlagPattern {
     /// Whether a long flag as written can be the beginning of the name, as many programs accept it.
     fn may_be_abbreviated(&self, written: &str) -> bool {
         let NamePattern::Exact(name) = &self.name else { return false };
-        written.len() > 3 && written.starts_with("--") && name.len() > written.len() && name.starts_with(written)
+        written.len() > 3
+            && written.starts_with("--")
+            && name.len() > written.len()
+            && name.starts_with(written)
     }
 }
 

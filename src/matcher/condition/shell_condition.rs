@@ -1,5 +1,7 @@
 //! `shell`: tests of the commands that a shell text runs. Call → [`Truth`].
 
+use std::sync::Arc;
+
 use callgate_shell::{Analyzer, DoubtKind, ShellCommand, ShellScript, Wrapper};
 
 use super::shell_command_test::CommandTest;
@@ -67,6 +69,21 @@ pub struct ShellCondition {
     absent_acts: bool,
 }
 
+/// A text, or a program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ShellText {
+    Text(String),
+    Words(Vec<String>),
+}
+
+/// A text with its commands.
+struct AnalyzedText {
+    analyzer: Analyzer,
+    text: ShellText,
+    directory: Option<String>,
+    script: Arc<ShellScript>,
+}
+
 /// The directory in which a text runs.
 #[derive(Debug)]
 enum ShellDirectory {
@@ -131,7 +148,7 @@ impl ShellCondition {
     ///
     /// # Errors
     /// Returns the truth of the condition if there is no text, or it can't be read.
-    pub(in crate::matcher) fn script(&self, view: &CallView<'_>) -> Result<ShellScript, Truth> {
+    pub(in crate::matcher) fn script(&self, view: &CallView<'_>) -> Result<Arc<ShellScript>, Truth> {
         let directory = self.directory.find(view)?;
         self.source.with_values(view, |values| {
             let Some(value) = values?.first().copied() else {
@@ -141,37 +158,48 @@ impl ShellCondition {
                     (false, _) => Truth::No,
                 });
             };
-            self.analyze(value, directory.as_deref())
+            let text = ShellText::from_node(value).ok_or_else(|| {
+                let source = self.source.text();
+                Truth::Undecided(format!("`{source}` is neither a string nor an array of strings"))
+            })?;
+            self.analyze(text, directory, view)
         })
     }
 
-    fn analyze(&self, value: NodeRef<'_>, directory: Option<&str>) -> Result<ShellScript, Truth> {
-        let undecided = |why: &str| Err(Truth::Undecided(format!("`{}`: {why}", self.source.text())));
-        let spend = |bytes: usize| {
-            work_limit::spend_for(bytes.saturating_mul(8), 1)
-                .map_err(|exceeded| Truth::Undecided(exceeded.to_string()))
+    /// Analyses a text, once for all conditions on it. It costs the same whether it was analysed before or not.
+    fn analyze(
+        &self,
+        text: ShellText,
+        directory: Option<String>,
+        view: &CallView<'_>,
+    ) -> Result<Arc<ShellScript>, Truth> {
+        let spend = |amount: usize| {
+            work_limit::spend_for(amount, 1).map_err(|exceeded| Truth::Undecided(exceeded.to_string()))
         };
-        if let Some(text) = value.as_str() {
-            spend(text.len())?;
-            let script = self.analyzer.analyze(text, directory);
-            return Ok(script);
-        }
-        let words = value.as_json().and_then(Value::as_array);
-        let words: Option<Vec<&str>> = words.and_then(|items| items.iter().map(Value::as_str).collect());
-        match words {
-            Some(words) if !words.is_empty() => {
-                spend(words.iter().map(|word| word.len()).sum())?;
-                Ok(self.analyzer.analyze_arguments(&words, directory))
+        spend(text.len().saturating_mul(8))?;
+        let compute = |text: ShellText, directory: Option<String>| {
+            let script = text.analyze(&self.analyzer, directory.as_deref());
+            AnalyzedText { analyzer: self.analyzer.clone(), text, directory, script: Arc::new(script) }
+        };
+        let script = match view.lets {
+            None => compute(text, directory).script,
+            Some(memo) => {
+                let is_same = |known: &AnalyzedText| {
+                    known.text == text && known.directory == directory && known.analyzer == self.analyzer
+                };
+                Arc::clone(&memo.find_or_compute(is_same, || compute(text.clone(), directory.clone())).script)
             }
-            _ => undecided("it is neither a string nor an array of strings"),
-        }
+        };
+        spend(script.commands.len().saturating_mul(64))?;
+        Ok(script)
     }
 
     fn eval_script(&self, script: &ShellScript, view: &CallView<'_>) -> Truth {
         let doubt = self.doubt(script);
         let test_all = |test: &CommandTest| {
-            let truths =
-                (1..).zip(&script.commands).map(|(number, command)| self.eval_test(test, number, command, view));
+            let truths = (1..)
+                .zip(&script.commands)
+                .map(|(number, command)| self.eval_test(test, number, command, view));
             Truth::any(truths.chain(doubt.clone()))
         };
         match self.quantifier {
@@ -180,8 +208,9 @@ impl ShellCondition {
             ShellQuantifier::All => Truth::all(self.tests.iter().map(test_all)),
             ShellQuantifier::Every if script.commands.is_empty() => doubt.unwrap_or(Truth::No),
             ShellQuantifier::Every => {
-                let truths =
-                    (1..).zip(&script.commands).map(|(number, command)| self.eval_command(number, command, view));
+                let truths = (1..)
+                    .zip(&script.commands)
+                    .map(|(number, command)| self.eval_command(number, command, view));
                 Truth::all(truths.chain(doubt))
             }
         }
@@ -204,6 +233,9 @@ impl ShellCondition {
         command: &ShellCommand,
         view: &CallView<'_>,
     ) -> Truth {
+        if command.program.is_none() && self.trusted.contains(&DoubtKind::Dynamic) {
+            return Truth::from(self.quantifier == ShellQuantifier::Every);
+        }
         match test.eval(command, view) {
             Truth::Undecided(why) => {
                 Truth::Undecided(format!("command {number} of `{}`: {why}", self.source.text()))
@@ -222,6 +254,36 @@ impl ShellCondition {
     pub(in crate::matcher) fn doubts(&self, script: &ShellScript) -> Vec<&'static str> {
         let doubts = script.doubts.iter().filter(|doubt| !self.trusted.contains(&doubt.kind));
         doubts.map(|doubt| doubt.reason).collect()
+    }
+}
+
+impl ShellText {
+    /// Returns `None` for a value that is neither a string nor an array of strings.
+    fn from_node(node: NodeRef<'_>) -> Option<Self> {
+        if let Some(text) = node.as_str() {
+            return Some(Self::Text(text.to_owned()));
+        }
+        let words = node.as_json().and_then(Value::as_array)?.iter();
+        let words: Vec<String> = words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+        (!words.is_empty()).then_some(Self::Words(words))
+    }
+
+    /// The number of bytes.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Words(words) => words.iter().map(String::len).sum(),
+        }
+    }
+
+    fn analyze(&self, analyzer: &Analyzer, directory: Option<&str>) -> ShellScript {
+        match self {
+            Self::Text(text) => analyzer.analyze(text, directory),
+            Self::Words(words) => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                analyzer.analyze_arguments(&words, directory)
+            }
+        }
     }
 }
 
@@ -302,7 +364,8 @@ fn check_polarity(
     if !is_partial || reader.polarity != Polarity::Permitting || reader.is_negated || reader.in_definition {
         return Some(());
     }
-    let message = format!("`{}` in a policy that permits: other commands of the text are permitted, too", entry.key);
+    let message =
+        format!("`{}` in a policy that permits: other commands of the text are permitted, too", entry.key);
     reader.report(
         Diagnostic::new(&MISSING_QUANTIFIER, entry.key_span, message)
             .with_help("write `every`, so that every command must pass one of the tests"),
@@ -333,8 +396,8 @@ fn read_wrapper(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Wrappe
         }
     };
     let flags = node.get("flags_with_value").and_then(YamlNode::items).unwrap_or_default();
-    wrapper = wrapper
-        .with_flags_with_value(flags.iter().filter_map(YamlNode::as_str).map(str::to_owned).collect());
+    wrapper =
+        wrapper.with_flags_with_value(flags.iter().filter_map(YamlNode::as_str).map(str::to_owned).collect());
     let is_set = |key: &str| node.get(key).and_then(YamlNode::as_bool) == Some(true);
     if is_set("text") {
         wrapper = wrapper.with_text();

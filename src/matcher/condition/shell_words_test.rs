@@ -92,19 +92,16 @@ impl WordsTest {
             None if reader.polarity != Polarity::Permitting && !reader.in_definition => Quantifier::Any,
             None => {
                 let message = format!("`{}` may be several words, and this needs `each`", key.name());
-                reader.report(
-                    Diagnostic::new(&MISSING_QUANTIFIER, head_span(node), message)
-                        .with_help("add `each: any`, `each: every` or `each: none` to say how many of them must pass"),
-                );
+                reader.report(Diagnostic::new(&MISSING_QUANTIFIER, head_span(node), message).with_help(
+                    "add `each: any`, `each: every` or `each: none` to say how many of them must pass",
+                ));
                 return None;
             }
         };
         let takes_patterns = node.get(PATTERNS).is_some();
         let entries = node.entries()?.iter();
-        let entries: Vec<MappingEntry> = entries
-            .filter(|entry| entry.key != "each" && entry.key != PATTERNS)
-            .cloned()
-            .collect();
+        let entries: Vec<MappingEntry> =
+            entries.filter(|entry| entry.key != "each" && entry.key != PATTERNS).cloned().collect();
         if entries.is_empty() {
             let message = format!("`{}` has no condition on the words", key.name());
             reader.report(
@@ -138,7 +135,10 @@ impl WordsTest {
         if word.certainty == Certainty::Unknown {
             return Truth::Undecided(format!("{one} is known only when it runs"));
         }
-        if word.certainty == Certainty::Pattern && !self.takes_patterns && self.condition.has_other_than_tests() {
+        if word.certainty == Certainty::Pattern
+            && !self.takes_patterns
+            && self.condition.has_other_than_tests()
+        {
             return Truth::Undecided(format!("{one} is a pattern of file names"));
         }
         let mut element = match self.key.is_files() {

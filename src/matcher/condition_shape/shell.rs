@@ -1,11 +1,11 @@
 //! The keys of `shell` in rules files.
 
+use super::elements::{ELEMENT_SHAPE, ELEMENTS_RECORD};
 use super::{
-    ABSENT, AS, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH, EQ,
-    EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
+    ABSENT, AS, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH,
+    EQ, EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
     MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, PATH_OPERAND, SHELL_KEY, STARTS_WITH, TYPE, WITHIN,
 };
-use super::elements::{ELEMENT_SHAPE, ELEMENTS_RECORD};
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
 /// The keys that say how many commands must pass, exactly one of which a `shell` condition has.
@@ -15,6 +15,10 @@ const TRUSTED: Shape = Shape::Word(&[
     ("inline", "Code of other languages in the text: `python -c`."),
     ("scripts", "Scripts that a project defines: `npm test`, `make`."),
     ("files", "Shell code in files: `sh FILE`, `source FILE`."),
+    (
+        "dynamic",
+        "Commands that are known only when the text runs: `$TOOL`, `eval $X`, a text that is not understood.",
+    ),
 ]);
 
 /// A condition on the commands of a shell text.
@@ -33,14 +37,26 @@ pub static SHELL_RECORD: RecordShape = RecordShape {
             Shape::String("an expression such as `input.command`"),
             "An expression in place of `path`.",
         ),
-        FieldShape::optional("any", Shape::NonEmptyList(&COMMAND_SHAPE), "At least one command passes one of these tests."),
-        FieldShape::optional("all", Shape::NonEmptyList(&COMMAND_SHAPE), "Each of these tests is passed by a command."),
+        FieldShape::optional(
+            "any",
+            Shape::NonEmptyList(&COMMAND_SHAPE),
+            "At least one command passes one of these tests.",
+        ),
+        FieldShape::optional(
+            "all",
+            Shape::NonEmptyList(&COMMAND_SHAPE),
+            "Each of these tests is passed by a command.",
+        ),
         FieldShape::optional(
             "every",
             Shape::NonEmptyList(&COMMAND_SHAPE),
             "There is a command, and every command passes one of these tests: a list of what is permitted.",
         ),
-        FieldShape::optional("none", Shape::NonEmptyList(&COMMAND_SHAPE), "No command passes any of these tests."),
+        FieldShape::optional(
+            "none",
+            Shape::NonEmptyList(&COMMAND_SHAPE),
+            "No command passes any of these tests.",
+        ),
         FieldShape::optional(
             "directory",
             Shape::Either(&[Shape::String("an absolute directory"), Shape::Record(&PATH_OPERAND)]),
@@ -50,7 +66,8 @@ pub static SHELL_RECORD: RecordShape = RecordShape {
             "trusted_code",
             Shape::NonEmptyList(&TRUSTED),
             "Code that is not read and leaves the condition decided: `inline`, code of other languages (`python -c`); `scripts`, scripts \
-             that a project defines (`npm test`, `make`); `files`, shell code in files (`sh FILE`, `source FILE`).",
+             that a project defines (`npm test`, `make`); `files`, shell code in files (`sh FILE`, `source FILE`); `dynamic`, commands that are \
+             known only when the text runs (`$TOOL`, `eval $X`), and a text that is not understood, which another policy should stop.",
         ),
         FieldShape::optional(
             "wrappers",
@@ -61,7 +78,9 @@ pub static SHELL_RECORD: RecordShape = RecordShape {
 };
 
 static COMMAND_SHAPE: Shape = Shape::Record(&COMMAND_RECORD);
-const NAMES: Shape = Shape::OneOrMany(&Shape::String("a name, a glob such as `mkfs.*`, or a regular expression such as `/^python/`"));
+const NAMES: Shape = Shape::OneOrMany(&Shape::String(
+    "a name, a glob such as `mkfs.*`, or a regular expression such as `/^python/`",
+));
 
 /// A test of one command.
 pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
@@ -80,7 +99,9 @@ pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "flags",
-            Shape::OneOrMany(&Shape::String("a flag such as `-f`, or one with its value such as `-X=DELETE`")),
+            Shape::OneOrMany(&Shape::String(
+                "a flag such as `-f`, or one with its value such as `-X=DELETE`",
+            )),
             "Flags that the command has, all of these. Merged flags (`-rf`) and other names (`--force`) are recognised for known programs. \
              Name and value may be a glob or a regular expression: `--force*`, `-X=/PUT|DELETE/`.",
         ),
@@ -92,7 +113,11 @@ pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
             ]),
             "The command has no other flags than these.",
         ),
-        FieldShape::optional("arguments", Shape::Record(&WORDS_RECORD), "A test of the words behind the program."),
+        FieldShape::optional(
+            "arguments",
+            Shape::Record(&WORDS_RECORD),
+            "A test of the words behind the program.",
+        ),
         FieldShape::optional(
             "operands",
             Shape::Record(&WORDS_RECORD),
@@ -167,7 +192,11 @@ pub(in crate::matcher) static WRAPPER_RECORD: RecordShape = RecordShape {
             Shape::NonEmptyList(&Shape::String("a flag such as `-n`")),
             "Its flags whose value is the next word.",
         ),
-        FieldShape::optional("text", Shape::Bool, "Whether it joins its arguments to shell text, as `ssh` does."),
+        FieldShape::optional(
+            "text",
+            Shape::Bool,
+            "Whether it joins its arguments to shell text, as `ssh` does.",
+        ),
         FieldShape::optional(
             "remote",
             Shape::Bool,

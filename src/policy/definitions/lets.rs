@@ -165,9 +165,7 @@ fn collect_condition(node: &YamlNode, found: &mut BTreeSet<String>) {
             for entry in entries {
                 match entry.key.as_str() {
                     "expr" | "all" | "any" | "not" | "every" | "any_of" | "none" | "shell" | "arguments"
-                    | "operands" | "reads" | "writes" => {
-                        collect_condition(&entry.value, found)
-                    }
+                    | "operands" | "reads" | "writes" => collect_condition(&entry.value, found),
                     _ => collect_operand(&entry.value, found),
                 }
             }

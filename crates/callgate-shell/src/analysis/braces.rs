@@ -110,7 +110,8 @@ fn sequence(units: &[Unit]) -> Option<Vec<Vec<Unit>>> {
         .collect::<Option<_>>()?;
     let (begin, end) = text.split_once("..")?;
     let numbers = (begin.parse::<i32>().ok()?, end.parse::<i32>().ok()?);
-    let is_short = numbers.0 <= numbers.1 && numbers.1.checked_sub(numbers.0)? < i32::try_from(MAX_WORDS).ok()?;
+    let is_short =
+        numbers.0 <= numbers.1 && numbers.1.checked_sub(numbers.0)? < i32::try_from(MAX_WORDS).ok()?;
     let is_plain = !begin.starts_with('0') && !begin.starts_with(['+', '-']);
     if !is_short || !is_plain {
         return None;

@@ -27,8 +27,8 @@ impl Analysis<'_> {
                 // Where it fails, the directory stays.
                 return Flow { succeeded: changed, failed: state.clone() };
             }
-            "export" | "declare" | "typeset" | "local" | "readonly" | "unset" | "read" | "mapfile" | "readarray"
-            | "printf" | "getopts" | "let" | "wait" | "set" | "shift" => {
+            "export" | "declare" | "typeset" | "local" | "readonly" | "unset" | "read" | "mapfile"
+            | "readarray" | "printf" | "getopts" | "let" | "wait" | "set" | "shift" => {
                 self.set_variables(invocation, &mut changed);
             }
             "source" | "." => {
@@ -54,7 +54,8 @@ impl Analysis<'_> {
             "hash" if has_flag(&invocation.parsed, "-p") => {
                 self.doubt(DoubtKind::Dynamic, "it gives a command another name");
             }
-            "enable" | "bind" | "complete" | "compgen" | "coproc" | "fc" | "noglob" | "autoload" | "zmodload" => {
+            "enable" | "bind" | "complete" | "compgen" | "coproc" | "fc" | "noglob" | "autoload"
+            | "zmodload" => {
                 self.doubt(DoubtKind::Dynamic, "a builtin changes which commands run");
             }
             "test" | "[" => {
@@ -82,7 +83,8 @@ impl Analysis<'_> {
         for word in invocation.arguments {
             let snapshot = state.clone();
             if sets_values && let Some(name) = self.follow_argument_assignment(word, &snapshot) {
-                let value = word.as_known().and_then(|text| text.split_once('=')).map(|(_, value)| value.to_owned());
+                let value =
+                    word.as_known().and_then(|text| text.split_once('=')).map(|(_, value)| value.to_owned());
                 let is_plain = !word.text.contains("+=") && invocation.parsed.flags.is_empty();
                 state.set(&name, value.filter(|_| is_plain));
             } else if word.as_known().is_some() {

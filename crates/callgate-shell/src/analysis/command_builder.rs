@@ -110,7 +110,8 @@ impl Analysis<'_> {
         let skipped = usize::from(role == Operands::Subcommand);
         command.program = Some(name.to_owned());
         if let Some(program) = program {
-            command.program_aliases = program.names.iter().copied().filter(|other| *other != name).take(1).collect();
+            command.program_aliases =
+                program.names.iter().copied().filter(|other| *other != name).take(1).collect();
         }
         command.program_path = path.to_owned();
         command.arguments = arguments.to_vec();
@@ -186,9 +187,10 @@ impl Analysis<'_> {
                 let text = self.input.text.take();
                 match text {
                     Some(text) if !self.input.may_have_more => {
-                        self.run_text(&text, &mut state.clone());
+                        self.run_text(&text, state.clone());
                     }
-                    _ => self.doubt(DoubtKind::Dynamic, "a shell reads commands that are known only when it runs"),
+                    _ => self
+                        .doubt(DoubtKind::Dynamic, "a shell reads commands that are known only when it runs"),
                 }
             }
         }
@@ -198,14 +200,18 @@ impl Analysis<'_> {
     fn check_interpreter_input(&mut self, parsed: &ParsedArguments) {
         let reads_input = match parsed.operands.first() {
             None => !["-m", "--version", "-V", "-v", "--help"].iter().any(|flag| has_flag(parsed, flag)),
-            Some(first) => first.text == "-" || first.certainty == Certainty::Unknown && !first.input_from.is_empty(),
+            Some(first) => {
+                first.text == "-" || first.certainty == Certainty::Unknown && !first.input_from.is_empty()
+            }
         };
         if !reads_input {
             return;
         }
         match (&self.input.text, self.input.is_given) {
             (Some(_), _) => self.doubt(DoubtKind::Inline, "it has code of another language"),
-            (None, true) => self.doubt(DoubtKind::Dynamic, "an interpreter reads code that is known only when it runs"),
+            (None, true) => {
+                self.doubt(DoubtKind::Dynamic, "an interpreter reads code that is known only when it runs")
+            }
             (None, false) => {}
         }
     }
@@ -226,8 +232,35 @@ fn program_name(path: &str) -> String {
 fn runs_project_scripts(canonical: &str, subcommand: Option<&str>) -> bool {
     let Some(subcommand) = subcommand else { return canonical == "yarn" };
     match canonical {
-        "npm" => matches!(subcommand, "run" | "run-script" | "test" | "t" | "tst" | "start" | "stop" | "restart" | "init" | "create" | "exec" | "x"),
-        "yarn" => !matches!(subcommand, "add" | "remove" | "install" | "info" | "why" | "list" | "outdated" | "cache" | "config" | "version" | "--version"),
+        "npm" => matches!(
+            subcommand,
+            "run"
+                | "run-script"
+                | "test"
+                | "t"
+                | "tst"
+                | "start"
+                | "stop"
+                | "restart"
+                | "init"
+                | "create"
+                | "exec"
+                | "x"
+        ),
+        "yarn" => !matches!(
+            subcommand,
+            "add"
+                | "remove"
+                | "install"
+                | "info"
+                | "why"
+                | "list"
+                | "outdated"
+                | "cache"
+                | "config"
+                | "version"
+                | "--version"
+        ),
         "node" => matches!(subcommand, "run" | "task" | "x" | "test"),
         "gem" => matches!(subcommand, "run" | "run-script" | "exec"),
         "go" => subcommand == "generate",

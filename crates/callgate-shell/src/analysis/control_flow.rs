@@ -58,17 +58,23 @@ impl Analysis<'_> {
 
     fn follow_pipeline(&mut self, nodes: &[Node], state: State) -> Flow {
         let outer = self.input.clone();
-        let first = self.script.commands.len();
+        let mut first = self.script.commands.len();
+        let (mut programs, mut may_have_more) = (outer.programs.clone(), outer.may_have_more);
         let mut last = state.clone();
         for (index, node) in nodes.iter().enumerate() {
             if index > 0 {
-                let (mut programs, are_known) = self.programs_since(first);
-                programs.extend(outer.programs.iter().cloned());
+                let (more, are_known) = self.programs_since(first);
+                first = self.script.commands.len();
+                programs.extend(more);
+                programs.sort_unstable();
+                programs.dedup();
+                may_have_more |= !are_known;
+                let programs = programs.clone();
                 let text = match (index, nodes.first()) {
                     (1, Some(node)) => self.known_output(node, &state),
                     _ => None,
                 };
-                self.input = Input { programs, text, is_given: true, may_have_more: !are_known };
+                self.input = Input { programs, text, is_given: true, may_have_more };
             }
             last = self.follow(node, state.clone()).either();
         }

@@ -27,7 +27,8 @@ impl Analysis<'_> {
             let first = expanded.len();
             match expand_braces(word) {
                 Some(alternatives) => {
-                    expanded.extend(alternatives.iter().filter_map(|word| self.expand_plain(word, state, true)));
+                    expanded
+                        .extend(alternatives.iter().filter_map(|word| self.expand_plain(word, state, true)));
                 }
                 None => expanded.push(ShellWord::unknown_words("{…}")),
             }
@@ -74,7 +75,8 @@ impl Analysis<'_> {
             self.assigned.names.push(parameter.name.clone());
         }
         // `${x@P}` runs the commands in a value.
-        let evaluates = |part: &Part| matches!(part, Part::Bare(text) | Part::Quoted(text) if text.contains('P'));
+        let evaluates =
+            |part: &Part| matches!(part, Part::Bare(text) | Part::Quoted(text) if text.contains('P'));
         if parameter.is_indirect && parameter.argument.parts.iter().any(evaluates) {
             self.doubt(DoubtKind::Dynamic, "a value is expanded as a prompt");
         }

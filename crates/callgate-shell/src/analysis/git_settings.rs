@@ -8,8 +8,20 @@ use crate::word::ShellWord;
 
 /// The ends of names of settings whose value is a command.
 const COMMAND_SETTINGS: [&str; 14] = [
-    "pager", "editor", "sshcommand", "askpass", "fsmonitor", "external", "helper", "cmd", "clean", "smudge",
-    "process", "textconv", "driver", "program",
+    "pager",
+    "editor",
+    "sshcommand",
+    "askpass",
+    "fsmonitor",
+    "external",
+    "helper",
+    "cmd",
+    "clean",
+    "smudge",
+    "process",
+    "textconv",
+    "driver",
+    "program",
 ];
 
 impl Analysis<'_> {
@@ -32,7 +44,10 @@ impl Analysis<'_> {
         let name = name.to_ascii_lowercase();
         let last = name.rsplit('.').next().unwrap_or_default();
         let is_alias = name.starts_with("alias.");
-        let is_flag = matches!(value.text.as_str(), "" | "true" | "false" | "store" | "cache" | "osxkeychain" | "manager");
+        let is_flag = matches!(
+            value.text.as_str(),
+            "" | "true" | "false" | "store" | "cache" | "osxkeychain" | "manager"
+        );
         if name == "core.hookspath" || name == "include.path" || name.starts_with("includeif.") {
             self.doubt(DoubtKind::Files, "git reads hooks or settings from other files");
         } else if is_alias && !value.text.starts_with('!') {

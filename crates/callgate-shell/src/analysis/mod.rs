@@ -22,7 +22,7 @@ use crate::programs::Wrapper;
 use crate::syntax::Word;
 use crate::word::ShellWord;
 use simple_command::RedirectedFiles;
-use state::State;
+use state::{Flow, State};
 
 /// The maximum number of commands of a text.
 pub const MAX_COMMANDS: usize = 2_000;
@@ -32,7 +32,7 @@ const MAX_TEXT_DEPTH: usize = 8;
 const MAX_STEPS: usize = 20_000;
 
 /// The analyzer of texts, with the wrappers it knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analyzer {
     wrappers: Vec<Wrapper>,
 }
@@ -46,8 +46,7 @@ impl Analyzer {
     /// Returns the commands of a text that is executed in a directory, which must be absolute.
     pub fn analyze(&self, text: &str, directory: Option<&str>) -> ShellScript {
         let mut analysis = Analysis::new(&self.wrappers);
-        let mut state = State::new(directory);
-        analysis.run_text(text, &mut state);
+        analysis.run_text(text, State::new(directory));
         analysis.finish()
     }
 }
@@ -140,25 +139,32 @@ impl<'w> Analysis<'w> {
     }
 
     /// Follows a text that the shell runs itself, as `eval` does.
-    fn run_text(&mut self, text: &str, state: &mut State) {
+    fn run_text(&mut self, text: &str, state: State) -> Flow {
         if self.text_depth >= MAX_TEXT_DEPTH {
-            return self.doubt(DoubtKind::Dynamic, "texts with commands are nested too deep");
+            self.doubt(DoubtKind::Dynamic, "texts with commands are nested too deep");
+            return Flow::same(state);
         }
         let tree = match parser::parse(text) {
             Ok(tree) => tree,
-            Err(error) => return self.doubt(DoubtKind::Dynamic, error.0),
+            Err(error) => {
+                self.doubt(DoubtKind::Dynamic, error.0);
+                return Flow::same(state);
+            }
         };
         self.text_depth += 1;
         let outer = std::mem::replace(&mut self.documents, tree.documents);
-        *state = self.follow_list(&tree.list, state.clone()).either();
+        let flow = self.follow_list(&tree.list, state);
         self.documents = outer;
         self.text_depth -= 1;
+        flow
     }
 
     /// Follows a word that is a text with commands, in a shell of its own.
     fn run_word(&mut self, word: &ShellWord, state: &State) {
         match word.as_known() {
-            Some(text) => self.run_text(text, &mut state.clone()),
+            Some(text) => {
+                self.run_text(text, state.clone());
+            }
             None => self.doubt(DoubtKind::Dynamic, "a text with commands is known only when it runs"),
         }
     }

@@ -82,9 +82,9 @@ impl Analysis<'_> {
                     files.writes.push(target);
                 }
                 RedirectionKind::Duplicate => {
-                    let is_descriptor = target.as_known().is_some_and(|text| {
-                        text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit())
-                    });
+                    let is_descriptor = target
+                        .as_known()
+                        .is_some_and(|text| text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit()));
                     if !is_descriptor {
                         files.writes.push(target);
                     }

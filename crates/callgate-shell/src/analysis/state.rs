@@ -17,11 +17,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(directory: Option<&str>) -> Self {
-        Self {
-            directories: Directories::new(directory),
-            variables: BTreeMap::new(),
-            is_any_set: false,
-        }
+        Self { directories: Directories::new(directory), variables: BTreeMap::new(), is_any_set: false }
     }
 
     /// The value of a variable, if it is known.

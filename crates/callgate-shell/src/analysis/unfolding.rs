@@ -54,7 +54,8 @@ impl Analysis<'_> {
                 flags_with_value: wrapper.flags_with_value.clone(),
             });
         }
-        if matches!(name, "command") && arguments.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V"))
+        if matches!(name, "command")
+            && arguments.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V"))
         {
             return None;
         }
@@ -69,7 +70,11 @@ impl Analysis<'_> {
     }
 
     /// The arguments without the commands that `find -exec` runs, whose flags are not those of `find`.
-    pub(super) fn arguments_without_commands(&self, canonical: &str, arguments: &[ShellWord]) -> Vec<ShellWord> {
+    pub(super) fn arguments_without_commands(
+        &self,
+        canonical: &str,
+        arguments: &[ShellWord],
+    ) -> Vec<ShellWord> {
         if canonical != "find" && canonical != "fd" {
             return arguments.to_vec();
         }
@@ -114,7 +119,11 @@ impl Analysis<'_> {
                 command.writes.extend(found.iter().cloned());
             }
         }
-        if invocation.arguments.iter().any(|word| word.certainty == Certainty::Unknown && word.is_several && word.may_be_flag()) {
+        if invocation
+            .arguments
+            .iter()
+            .any(|word| word.certainty == Certainty::Unknown && word.is_several && word.may_be_flag())
+        {
             self.doubt(DoubtKind::Dynamic, "the arguments of a search are known only when it runs");
         }
         let mut rest = invocation.arguments.iter();
@@ -127,7 +136,9 @@ impl Analysis<'_> {
                     _ => words.push(word.clone()),
                 }
             }
-            if invocation.canonical == "fd" && !invocation.arguments.iter().any(|word| word.text.contains('{')) {
+            if invocation.canonical == "fd"
+                && !invocation.arguments.iter().any(|word| word.text.contains('{'))
+            {
                 words.extend(found.iter().cloned());
             }
             self.run_inside(invocation.name, false, |analysis| {
@@ -151,7 +162,8 @@ impl Analysis<'_> {
             return Flow::same(state);
         };
         let own = arguments.get(..begin).unwrap_or_default();
-        let may_move = |word: &ShellWord| word.certainty != Certainty::Known && (word.is_several || word.may_be_flag());
+        let may_move =
+            |word: &ShellWord| word.certainty != Certainty::Known && (word.is_several || word.may_be_flag());
         if own.iter().any(may_move) || parsed.has_unknown_flag {
             self.doubt(DoubtKind::Dynamic, "where the command of a wrapper begins is not known");
         }
@@ -165,7 +177,9 @@ impl Analysis<'_> {
             inner.is_any_set = true;
         }
         for flag in &parsed.flags {
-            if matches!(flag.written.as_str(), "-C" | "--chdir" | "-D") && matches!(invocation.canonical, "env" | "sudo") {
+            if matches!(flag.written.as_str(), "-C" | "--chdir" | "-D")
+                && matches!(invocation.canonical, "env" | "sudo")
+            {
                 inner.directories = match flag.value.as_ref().and_then(ShellWord::as_known) {
                     Some(path) => inner.directories.change(path),
                     None => Directories::Unknown,
@@ -188,10 +202,9 @@ impl Analysis<'_> {
                 let known: Option<Vec<&str>> = words.iter().map(ShellWord::as_known).collect();
                 match known {
                     Some(known) => {
-                        let mut inner = inner;
-                        analysis.run_text(&known.join(" "), &mut inner);
+                        let after = analysis.run_text(&known.join(" "), inner);
                         if is_shell_state {
-                            flow = Flow::same(inner);
+                            flow = after;
                         }
                     }
                     None => {
@@ -230,7 +243,10 @@ impl Analysis<'_> {
                     self.doubt(DoubtKind::Dynamic, "where the command of a wrapper begins is not known");
                 }
                 begin += dashes.unwrap_or(0) + 1;
-            } else if wrapper.runs == Runs::Command && count == 0 && self.follow_argument_assignment(word, state).is_some() {
+            } else if wrapper.runs == Runs::Command
+                && count == 0
+                && self.follow_argument_assignment(word, state).is_some()
+            {
                 begin += 1;
             } else {
                 break;

@@ -41,9 +41,7 @@ impl Parser {
         match self.peek() {
             None | Some(')') => true,
             Some(';') => matches!(self.peek_at(1), Some(';' | '&')),
-            Some(_) => {
-                self.reserved_word().is_some_and(|word| CLOSING_WORDS.contains(&word.as_str()))
-            }
+            Some(_) => self.reserved_word().is_some_and(|word| CLOSING_WORDS.contains(&word.as_str())),
         }
     }
 

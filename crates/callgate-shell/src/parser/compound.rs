@@ -63,7 +63,7 @@ impl Parser {
                 self.eat_word("[[");
                 Compound::Test(self.parse_test()?)
             }
-            "coproc" | "repeat" | "foreach" | "end" | "always" | "nocorrect" | "noglob" => {
+            "coproc" | "repeat" | "foreach" | "always" | "nocorrect" | "noglob" => {
                 return Err(SyntaxError("it has a construct that is not understood"));
             }
             _ => return Ok(None),
@@ -175,8 +175,7 @@ impl Parser {
     }
 
     fn parse_function_name(&mut self) -> Result<String, SyntaxError> {
-        let name: String =
-            self.chars.iter().skip(self.position).take_while(|c| !is_word_end(**c)).collect();
+        let name: String = self.chars.iter().skip(self.position).take_while(|c| !is_word_end(**c)).collect();
         if name.is_empty() || name.contains(['\'', '"', '\\', '$', '`', '=']) {
             return Err(SyntaxError("the name of a function is not understood"));
         }

@@ -86,7 +86,8 @@ impl Parser {
         } else if !is_name(&name) && !name.chars().all(|c| c.is_ascii_digit()) {
             return Err(PROBLEM);
         }
-        let mut parameter = Parameter { is_plain: !is_length, is_indirect, ..Parameter::plain(name, is_quoted) };
+        let mut parameter =
+            Parameter { is_plain: !is_length, is_indirect, ..Parameter::plain(name, is_quoted) };
         if self.eat("[") {
             let mut index = self.parse_parts_until(']', is_quoted)?;
             self.expect("]", "an index is not closed")?;
@@ -121,8 +122,8 @@ impl Parser {
                     if escaped == '"' && quote == EscapedQuote::Refused {
                         return Err(SyntaxError("an escaped quote in backquotes is not understood"));
                     }
-                    let is_removed =
-                        matches!(escaped, '`' | '\\' | '$') || quote == EscapedQuote::Removed && escaped == '"';
+                    let is_removed = matches!(escaped, '`' | '\\' | '$')
+                        || quote == EscapedQuote::Removed && escaped == '"';
                     if !is_removed {
                         inner.push('\\');
                     }

@@ -1,9 +1,7 @@
 //! Simple commands: assignments, words and redirections.
 
 use super::{Parser, SyntaxError, is_name, is_word_end};
-use crate::syntax::{
-    Assignment, Node, Part, Redirection, RedirectionKind, SimpleCommand, Word,
-};
+use crate::syntax::{Assignment, Node, Part, Redirection, RedirectionKind, SimpleCommand, Word};
 
 /// Operators of redirections, the longest first.
 const OPERATORS: [(&str, RedirectionKind); 11] = [

@@ -56,8 +56,10 @@ impl Parser {
             while let Some(c) = parser.peek() {
                 match end {
                     PartsEnd::Word if is_word_end(c) => {
-                        let is_process =
-                            matches!(c, '<' | '>') && parser.peek_at(1) == Some('(') && parts.is_empty() && bare.is_empty();
+                        let is_process = matches!(c, '<' | '>')
+                            && parser.peek_at(1) == Some('(')
+                            && parts.is_empty()
+                            && bare.is_empty();
                         if !is_process {
                             break;
                         }
@@ -78,7 +80,8 @@ impl Parser {
                             continue;
                         }
                         // Between double quotes only these characters can be escaped.
-                        let is_text = is_quoted && !matches!(escaped, '$' | '`' | '\\')
+                        let is_text = is_quoted
+                            && !matches!(escaped, '$' | '`' | '\\')
                             && (end == PartsEnd::Text || !matches!(escaped, '"' | '}'));
                         flush(&mut bare, &mut parts);
                         let text = if is_text { format!("\\{escaped}") } else { escaped.to_string() };

@@ -22,8 +22,8 @@ pub(crate) struct ParsedArguments {
 }
 
 impl ParsedArguments {
-    /// Tells flags and operands apart. With `stops_at_operand`, everything behind so many operands is one, too: of wrappers it belongs to the command
-    /// that they run.
+    /// Tells flags and operands apart. With `stops_at_operand`, everything behind the operand of this number, from 0, is one, too: of wrappers it
+    /// belongs to the command that they run.
     pub(crate) fn new(
         program: Option<&Program>,
         arguments: &[ShellWord],
@@ -34,7 +34,7 @@ impl ParsedArguments {
         let mut only_operands = false;
         let mut is_unknown_before = false;
         while let Some((position, word)) = rest.next() {
-            let is_behind = stops_at_operand.is_some_and(|count| parsed.operands.len() >= count.max(1));
+            let is_behind = stops_at_operand.is_some_and(|count| parsed.operands.len() > count);
             let is_flag = !only_operands
                 && !is_behind
                 && word.certainty != Certainty::Unknown

@@ -44,7 +44,8 @@ fn is_plain_sed(command: &str) -> bool {
 fn behind_address(command: &str) -> Option<&str> {
     let mut rest = command;
     loop {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '$' | ',' | ' ' | '~' | '+'));
+        rest =
+            rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '$' | ',' | ' ' | '~' | '+'));
         let Some(pattern) = rest.strip_prefix('/') else { return Some(rest) };
         let mut is_escaped = false;
         let end = pattern.char_indices().find(|(_, c)| {
@@ -59,15 +60,19 @@ fn behind_address(command: &str) -> Option<&str> {
 /// Why a command may be one of PowerShell or `cmd.exe`, of which other rules hold. `None` if it looks like one of a POSIX shell.
 pub(crate) fn powershell_reason(program: &str, arguments: &[crate::word::ShellWord]) -> Option<&'static str> {
     let mut halves = program.split('-');
-    let is_capital = |half: Option<&str>| half.is_some_and(|half| half.starts_with(|c: char| c.is_ascii_uppercase()));
+    let is_capital =
+        |half: Option<&str>| half.is_some_and(|half| half.starts_with(|c: char| c.is_ascii_uppercase()));
     if is_capital(halves.next()) && is_capital(halves.next()) && halves.next().is_none() {
         return Some("it may be a command of PowerShell");
     }
     let has_slash_flag = arguments.iter().any(|word| {
         let mut chars = word.text.chars();
-        chars.next() == Some('/') && chars.next().is_some_and(|c| c.is_ascii_alphabetic()) && chars.next().is_none()
+        chars.next() == Some('/')
+            && chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+            && chars.next().is_none()
     });
-    let is_builtin = ["del", "erase", "rd", "rmdir", "copy", "xcopy", "robocopy", "move", "format", "reg", "net"];
+    let is_builtin =
+        ["del", "erase", "rd", "rmdir", "copy", "xcopy", "robocopy", "move", "format", "reg", "net"];
     (is_builtin.contains(&program.to_ascii_lowercase().as_str()) && has_slash_flag)
         .then_some("it may be a command of `cmd.exe`")
 }
@@ -78,10 +83,12 @@ mod tests {
 
     #[test]
     fn only_editing_and_printing_is_harmless() {
-        for code in ["s/a/b/g", "1,5p", "$d", "/x/d", "/a\\/b/,/c/p", "s|a;b|c|" , "s/a/b/; s/c/d/gI", "1!G"] {
+        for code in ["s/a/b/g", "1,5p", "$d", "/x/d", "/a\\/b/,/c/p", "s|a;b|c|", "s/a/b/; s/c/d/gI", "1!G"] {
             assert_eq!(inline_code_is_harmless("sed", code), !code.contains("a;b"), "{code}");
         }
-        for code in ["1e id", "s/a/id/e", "w /etc/passwd", "s/a/b/w x", "r x", "{p;e\n}", "s/a", "/x", "\\%x%e id"] {
+        for code in
+            ["1e id", "s/a/id/e", "w /etc/passwd", "s/a/b/w x", "r x", "{p;e\n}", "s/a", "/x", "\\%x%e id"]
+        {
             assert!(!inline_code_is_harmless("sed", code), "{code}");
         }
         assert!(inline_code_is_harmless("awk", "{ print $1 }"));

@@ -63,7 +63,8 @@ impl FlagTable {
         if !name.starts_with("--") || name.len() < 4 {
             return None;
         }
-        let mut candidates = self.0.iter().filter(|entry| entry.names.iter().any(|full| full.starts_with(name)));
+        let mut candidates =
+            self.0.iter().filter(|entry| entry.names.iter().any(|full| full.starts_with(name)));
         let first = candidates.next()?;
         candidates.next().is_none().then_some(first)
     }

@@ -8,8 +8,8 @@ mod wrapper;
 mod wrapper_table;
 
 pub(crate) use arguments::ParsedArguments;
-pub(crate) use flag_table::FlagValue;
 pub(crate) use code::{inline_code_is_harmless, powershell_reason};
+pub(crate) use flag_table::FlagValue;
 pub(crate) use wrapper::Runs;
 pub use wrapper::{Wrapper, WrapperError};
 pub(crate) use wrapper_table::find_wrapper;

@@ -98,11 +98,24 @@ impl Generator {
             0 => format!("({})", self.list()),
             1 => format!("{{ {}; }}", self.list()),
             2 => format!("if {}; then {}; fi", self.list(), self.list()),
-            3 => format!("if {}; then {}; elif {}; then {}; else {}; fi", self.pipeline(), self.list(), self.pipeline(), self.list(), self.list()),
+            3 => format!(
+                "if {}; then {}; elif {}; then {}; else {}; fi",
+                self.pipeline(),
+                self.list(),
+                self.pipeline(),
+                self.list(),
+                self.list()
+            ),
             4 => format!("for x in {} {}; do {}; done", self.word(), self.word(), self.list()),
             5 => format!("while blue; do {}; done", self.list()),
             6 => format!("until red; do {}; done", self.list()),
-            7 => format!("case {} in a) {} ;; {}|*) {} ;; esac", self.word(), self.list(), self.pick(&["b", "'c'", "d*"]), self.list()),
+            7 => format!(
+                "case {} in a) {} ;; {}|*) {} ;; esac",
+                self.word(),
+                self.list(),
+                self.pick(&["b", "'c'", "d*"]),
+                self.list()
+            ),
             8 => {
                 self.functions += 1;
                 let name = format!("fun{}", self.functions);
@@ -110,16 +123,49 @@ impl Generator {
             }
             9 => format!("[[ {} == {} ]] && {}", self.word(), self.word(), self.command()),
             10 => format!("(( 1 + {} )) && {}", self.pick(&["1", "x", "$x", "$(say 2)"]), self.command()),
-            11 => format!("{} <<END\n{}\n{}\nEND\n", self.pick(&["tell", "sh", "red"]), self.pick(&["red in document", "a $x `green q`", "$(blue s)"]), self.simple()),
-            12 => format!("{} <<'END'\n{}\nEND\n", self.pick(&["tell", "sh", "bash -s", "red"]), self.simple()),
+            11 => format!(
+                "{} <<END\n{}\n{}\nEND\n",
+                self.pick(&["tell", "sh", "red"]),
+                self.pick(&["red in document", "a $x `green q`", "$(blue s)"]),
+                self.simple()
+            ),
+            12 => {
+                format!("{} <<'END'\n{}\nEND\n", self.pick(&["tell", "sh", "bash -s", "red"]), self.simple())
+            }
             13 => format!("{} <<< {}", self.pick(&["sh", "tell"]), self.quoted_command()),
             14 => format!("{} -c {}", self.pick(&["sh", "bash", "env sh", "bash -e"]), self.quoted_command()),
             15 => format!("eval {}", self.quoted_command()),
             16 => format!("echo {} | {}", self.quoted_command(), self.pick(&["sh", "bash", "tell"])),
-            17 => format!("{} {}", self.pick(&["env", "env -u A B=c", "nice", "nice -n 3", "timeout 4", "timeout -s KILL 4", "nohup", "command", "builtin", "exec", "sudo", "time"]), self.simple()),
+            17 => format!(
+                "{} {}",
+                self.pick(&[
+                    "env",
+                    "env -u A B=c",
+                    "nice",
+                    "nice -n 3",
+                    "timeout 4",
+                    "timeout -s KILL 4",
+                    "nohup",
+                    "command",
+                    "builtin",
+                    "exec",
+                    "sudo",
+                    "time"
+                ]),
+                self.simple()
+            ),
             18 => format!("say a b | xargs {} {}", self.pick(&["", "-n 1", "-I {}", "-r"]), self.simple()),
-            19 => format!("find {} -name '*.txt' {}", self.pick(&[".", "sub", ""]), self.pick(&["-exec red {} ';'", "-exec green x {} +", "-exec sh -c 'red {}' \\;"])),
-            20 => format!("cd {} {} {}", self.pick(&["sub", "sub/deep", "..", "nothing", "/", "-", "\"$x\"", ""]), self.pick(&["&&", ";", "||"]), self.simple()),
+            19 => format!(
+                "find {} -name '*.txt' {}",
+                self.pick(&[".", "sub", ""]),
+                self.pick(&["-exec red {} ';'", "-exec green x {} +", "-exec sh -c 'red {}' \\;"])
+            ),
+            20 => format!(
+                "cd {} {} {}",
+                self.pick(&["sub", "sub/deep", "..", "nothing", "/", "-", "\"$x\"", ""]),
+                self.pick(&["&&", ";", "||"]),
+                self.simple()
+            ),
             21 => format!("{}={}; {}", self.pick(&["x", "y"]), self.word(), self.simple()),
             22 => format!("trap {} EXIT", self.quoted_command()),
             23 => format!("(cd sub && {})", self.list()),
@@ -131,7 +177,11 @@ impl Generator {
 
     fn quoted_command(&mut self) -> String {
         let inner = self.simple();
-        if inner.contains('\'') { format!("\"{}\"", inner.replace(['"', '\\'], "")) } else { format!("'{inner}'") }
+        if inner.contains('\'') {
+            format!("\"{}\"", inner.replace(['"', '\\'], ""))
+        } else {
+            format!("'{inner}'")
+        }
     }
 
     fn simple(&mut self) -> String {
@@ -139,13 +189,39 @@ impl Generator {
         if self.chance(10) {
             words.push(format!("{}={}", self.pick(&["x", "y", "Z"]), self.word()));
         }
-        let program = self.pick(&["red", "green", "blue", "say", "rm", "git", "curl", "r'e'd", "\\red", "\"green\"", "$x", "fun1"]);
+        let program = self.pick(&[
+            "red",
+            "green",
+            "blue",
+            "say",
+            "rm",
+            "git",
+            "curl",
+            "r'e'd",
+            "\\red",
+            "\"green\"",
+            "$x",
+            "fun1",
+        ]);
         words.push(program.to_owned());
         for _ in 0..self.random.usize(..4) {
             words.push(self.word());
         }
         if self.chance(6) {
-            words.push(self.pick(&["> out", ">>out", "2>&1", "< one.txt", "&> out", "2>/dev/null", ">| out", "<(red q)", "3<&0"]).to_owned());
+            words.push(
+                self.pick(&[
+                    "> out",
+                    ">>out",
+                    "2>&1",
+                    "< one.txt",
+                    "&> out",
+                    "2>/dev/null",
+                    ">| out",
+                    "<(red q)",
+                    "3<&0",
+                ])
+                .to_owned(),
+            );
         }
         if self.chance(20) {
             words.push("# red comment".to_owned());

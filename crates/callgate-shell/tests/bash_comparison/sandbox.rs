@@ -40,7 +40,10 @@ impl Sandbox {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         for wrapper in WRAPPERS {
-            let found = ["/usr/bin", "/bin"].iter().map(|dir| PathBuf::from(dir).join(wrapper)).find(|path| path.exists());
+            let found = ["/usr/bin", "/bin"]
+                .iter()
+                .map(|dir| PathBuf::from(dir).join(wrapper))
+                .find(|path| path.exists());
             symlink(found.expect(wrapper), programs.join(wrapper)).unwrap();
         }
         for shell in ["sh", "bash"] {
@@ -75,7 +78,11 @@ impl Sandbox {
         let _ = fs::remove_file(&log);
         let executions = text.split_terminator('\u{1e}').filter_map(|record| {
             let mut words = record.split_terminator('\u{1f}').map(str::to_owned);
-            Some(Execution { program: words.next()?, directory: words.next()?.into(), arguments: words.collect() })
+            Some(Execution {
+                program: words.next()?,
+                directory: words.next()?.into(),
+                arguments: words.collect(),
+            })
         });
         executions.collect()
     }
