@@ -34,7 +34,13 @@ fn everyday_sessions_pass_without_a_question() {
     let engine = engine("callgate: 1");
     for (session, calls) in sessions(records(&file("sessions/everyday.jsonl"))) {
         for outcome in play(&mut engine.session(), &calls) {
-            assert_eq!(outcome.outcome, OutcomeKind::Executed, "{session} {}: {:?}", outcome.id, outcome.reason);
+            assert_eq!(
+                outcome.outcome,
+                OutcomeKind::Executed,
+                "{session} {}: {:?}",
+                outcome.id,
+                outcome.reason
+            );
         }
     }
 }

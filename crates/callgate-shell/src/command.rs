@@ -89,8 +89,17 @@ pub struct Flag {
     pub name: String,
     /// The name as written.
     pub written: String,
+    /// All its names in the table of programs.
+    pub names: Vec<&'static str>,
     /// The value, if it has one.
     pub value: Option<ShellWord>,
+}
+
+impl Flag {
+    /// All names: that of the table, as written, and other ones.
+    pub fn all_names(&self) -> impl Iterator<Item = &str> {
+        [self.name.as_str(), self.written.as_str()].into_iter().chain(self.names.iter().copied())
+    }
 }
 
 impl ShellCommand {

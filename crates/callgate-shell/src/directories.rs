@@ -2,7 +2,7 @@
 
 use crate::word::{Certainty, ShellWord};
 
-/// How many directories are told apart.
+/// How many directories are distinguished.
 const MAX_DIRECTORIES: usize = 4;
 
 /// The directories in which a command can run.

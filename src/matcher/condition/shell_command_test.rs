@@ -187,7 +187,7 @@ impl FlagPattern {
             if self.may_be_abbreviated(&flag.written) && flag.name == flag.written {
                 undecided = Some(Truth::Undecided("one of its flags may be an abbreviation".to_owned()));
             }
-            if !self.name.matches(&flag.name) && !self.name.matches(&flag.written) {
+            if !flag.all_names().any(|name| self.name.matches(name)) {
                 continue;
             }
             let Some(value) = &self.value else { return Truth::Yes };
@@ -219,9 +219,7 @@ impl FlagPattern {
 
 /// Whether the command has no other flags.
 fn eval_only_flags(flags: &[NamePattern], command: &ShellCommand) -> Truth {
-    let is_permitted = |flag: &callgate_shell::Flag| {
-        flags.iter().any(|pattern| pattern.matches(&flag.name) || pattern.matches(&flag.written))
-    };
+    let is_permitted = |flag: &callgate_shell::Flag| flag.all_names().any(|name| matches_any(flags, name));
     match command.flags.iter().all(is_permitted) {
         false => Truth::No,
         true if command.may_have_more_flags => {

@@ -147,7 +147,7 @@ impl ShellCondition {
     /// The commands of the text.
     ///
     /// # Errors
-    /// Returns the truth of the condition if there is no text, or it can't be read.
+    /// Returns the truth of the condition if the text is absent or can't be read.
     pub(in crate::matcher) fn script(&self, view: &CallView<'_>) -> Result<Arc<ShellScript>, Truth> {
         let directory = self.directory.find(view)?;
         self.source.with_values(view, |values| {

@@ -1,6 +1,6 @@
 //! The arguments of a command: flags with their values, and operands.
 
-use super::flag_table::FlagValue;
+use super::flag_table::{FlagEntry, FlagValue};
 use super::{Operands, Program};
 use crate::command::Flag;
 use crate::word::{Certainty, ShellWord};
@@ -82,8 +82,13 @@ impl ParsedArguments {
         }
     }
 
-    fn push_flag(&mut self, name: &str, written: &str) {
-        self.flags.push(Flag { name: name.to_owned(), written: written.to_owned(), value: None });
+    fn push_flag(&mut self, entry: Option<&FlagEntry>, written: &str) {
+        self.flags.push(Flag {
+            name: entry.map_or_else(|| written.to_owned(), |entry| entry.name().to_owned()),
+            written: written.to_owned(),
+            names: entry.map(|entry| entry.names.clone()).unwrap_or_default(),
+            value: None,
+        });
     }
 
     fn add_flag(&mut self, program: Option<&Program>, word: &ShellWord) -> Needs {
@@ -95,7 +100,7 @@ impl ParsedArguments {
         let table = program.map(|program| &program.flags);
         let entry = table.and_then(|table| table.find(name).or_else(|| table.find_abbreviated(name)));
         if let Some(entry) = entry {
-            self.push_flag(entry.name(), name);
+            self.push_flag(Some(entry), name);
             return match (attached, entry.value) {
                 (Some(value), kind) => {
                     self.set_value(kind, ShellWord { text: value.to_owned(), ..word.clone() });
@@ -106,7 +111,7 @@ impl ParsedArguments {
             };
         }
         if text.starts_with("--") || text.chars().count() == 2 {
-            self.push_flag(name, name);
+            self.push_flag(None, name);
             if let Some(value) = attached {
                 self.set_value(FlagValue::Plain, ShellWord { text: value.to_owned(), ..word.clone() });
                 return Needs::Nothing;
@@ -124,7 +129,7 @@ impl ParsedArguments {
             let name = format!("-{letter}");
             let entry = program.and_then(|program| program.flags.find(&name));
             are_known &= entry.is_some();
-            self.push_flag(entry.map_or(&name, |entry| entry.name()), &name);
+            self.push_flag(entry, &name);
             let Some(kind) = entry.map(|entry| entry.value).filter(|kind| *kind != FlagValue::None) else {
                 continue;
             };
@@ -139,7 +144,7 @@ impl ParsedArguments {
             return Needs::Nothing;
         }
         let name = word.text.split('=').next().unwrap_or_default();
-        self.push_flag(name, name);
+        self.push_flag(None, name);
         if let Some((_, value)) = word.text.split_once('=') {
             self.set_value(FlagValue::Plain, ShellWord { text: value.to_owned(), ..word.clone() });
             return Needs::Nothing;

@@ -20,7 +20,7 @@ pub(crate) enum FlagValue {
 /// A flag with its names.
 #[derive(Debug)]
 pub(crate) struct FlagEntry {
-    names: Vec<&'static str>,
+    pub(crate) names: Vec<&'static str>,
     pub(crate) value: FlagValue,
 }
 
