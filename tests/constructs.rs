@@ -73,7 +73,7 @@ fn constructs(schema: &Value) -> BTreeMap<Construct, Support> {
 fn construct(record: &str, key: &str) -> Option<Construct> {
     let record = match (record, key) {
         ("elements", "min") => "elements",
-        ("shell_words", "patterns") => "shell_words",
+        ("shell_words", "patterns" | "unknown") => "shell_words",
         ("elements" | "element_condition" | "shell_words", _) => "condition",
         (record, _) => record,
     };

@@ -84,7 +84,7 @@ mod shell;
 pub use elements::ELEMENTS_RECORD;
 pub(super) use elements::MIN;
 pub use shell::SHELL_RECORD;
-pub(super) use shell::{COMMAND_RECORD, PATTERNS, QUANTIFIERS};
+pub(super) use shell::{COMMAND_RECORD, PATTERNS, QUANTIFIERS, UNKNOWN};
 
 /// The key of an expression, as a condition or in place of a path.
 pub const EXPR_KEY: &str = "expr";
@@ -241,7 +241,7 @@ const DOMAIN: FieldShape = FieldShape::optional(
     "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
      subdomains.",
 );
-const EACH: FieldShape = FieldShape::optional(
+pub(super) const EACH: FieldShape = FieldShape::optional(
     "each",
     Shape::Word(&[
         ("any", "at least one value passes the tests"),

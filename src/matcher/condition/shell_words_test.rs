@@ -8,7 +8,7 @@ use super::shell_element::ShellElement;
 use super::{Condition, ITEM};
 use crate::call::{CallView, ElementMemo, ElementScope, NodeRef};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, OUT_OF_RANGE};
-use crate::matcher::condition_shape::PATTERNS;
+use crate::matcher::condition_shape::{EACH, PATTERNS, UNKNOWN};
 use crate::matcher::field_test::Quantifier;
 use crate::matcher::truth::Truth;
 use crate::matcher::value_source::ValueSource;
@@ -74,6 +74,8 @@ pub(super) struct WordsTest {
     each: Quantifier,
     /// Whether patterns of file names are tested as they are written.
     takes_patterns: bool,
+    /// Whether words that are known only when the command runs are left out.
+    skips_unknown: bool,
     condition: Condition,
 }
 
@@ -99,9 +101,12 @@ impl WordsTest {
             }
         };
         let takes_patterns = node.get(PATTERNS).is_some();
+        let skips_unknown = node.get(UNKNOWN).is_some();
         let entries = node.entries()?.iter();
-        let entries: Vec<MappingEntry> =
-            entries.filter(|entry| entry.key != "each" && entry.key != PATTERNS).cloned().collect();
+        let entries: Vec<MappingEntry> = entries
+            .filter(|entry| ![EACH.name, PATTERNS, UNKNOWN].contains(&entry.key.as_str()))
+            .cloned()
+            .collect();
         if entries.is_empty() {
             let message = format!("`{}` has no condition on the words", key.name());
             reader.report(
@@ -112,14 +117,19 @@ impl WordsTest {
         }
         let node = YamlNode { value: YamlValue::Mapping(entries), span: node.span };
         let condition = read_condition(each, &node, source, reader)?;
-        Some(Self { key, each, takes_patterns, condition })
+        Some(Self { key, each, takes_patterns, skips_unknown, condition })
     }
 
     /// Evaluates the test for a command.
     pub(super) fn eval(&self, command: &ShellCommand, view: &CallView<'_>) -> Truth {
         let memo = ElementMemo::default();
-        let words = self.key.words(command);
-        self.each.combine(words.iter().map(|word| self.eval_word(word, &command.directories, (&memo, view))))
+        let is_tested = |word: &&ShellWord| {
+            let is_known = word.certainty != Certainty::Unknown
+                && (!self.key.is_files() || command.directories.paths(&word.text).is_some());
+            !self.skips_unknown || is_known
+        };
+        let words = self.key.words(command).iter().filter(is_tested);
+        self.each.combine(words.map(|word| self.eval_word(word, &command.directories, (&memo, view))))
     }
 
     fn eval_word(

@@ -151,6 +151,8 @@ pub(in crate::matcher) static COMMAND_RECORD: RecordShape = RecordShape {
     ],
 };
 
+/// How a test applies to words that are known only when the command runs.
+pub(in crate::matcher) const UNKNOWN: &str = "unknown";
 /// How a test applies to patterns of file names.
 pub(in crate::matcher) const PATTERNS: &str = "patterns";
 
@@ -168,6 +170,11 @@ pub(in crate::matcher) static WORDS_RECORD: RecordShape = RecordShape {
             PATTERNS,
             Shape::Word(&[("text", "As they are written.")]),
             "`text` tests patterns of file names (`*.rs`) as they are written. By default only `inside` is decided for them.",
+        ),
+        FieldShape::optional(
+            UNKNOWN,
+            Shape::Word(&[("skip", "They are not tested.")]),
+            "`skip` leaves out words that are known only when the command runs. By default they leave the condition undecided.",
         )
     ),
 };

@@ -232,7 +232,7 @@ fn program_name(path: &str) -> String {
 fn runs_project_scripts(canonical: &str, subcommand: Option<&str>) -> bool {
     let Some(subcommand) = subcommand else { return canonical == "yarn" };
     match canonical {
-        "npm" => matches!(
+        "npm" | "pnpm" => matches!(
             subcommand,
             "run"
                 | "run-script"
@@ -261,11 +261,11 @@ fn runs_project_scripts(canonical: &str, subcommand: Option<&str>) -> bool {
                 | "version"
                 | "--version"
         ),
-        "node" => matches!(subcommand, "run" | "task" | "x" | "test"),
-        "gem" => matches!(subcommand, "run" | "run-script" | "exec"),
+        "bun" | "deno" => matches!(subcommand, "run" | "task" | "x" | "test"),
+        "composer" | "dart" => matches!(subcommand, "run" | "run-script" | "exec"),
         "go" => subcommand == "generate",
         "cargo" => matches!(subcommand, "make" | "xtask" | "run-script"),
-        "uv" => matches!(subcommand, "run"),
+        "uv" | "hatch" | "pdm" => subcommand == "run",
         _ => false,
     }
 }

@@ -64,9 +64,9 @@ fn wrappers_are_unfolded() {
         ("env -u A B=1 rm x", "rm x"),
         ("timeout -s KILL 5 rm x", "rm x"),
         ("nice -n 3 nohup setsid rm x", "rm x"),
-        ("find . -name a -exec rm -v {} +", "rm -v <./*>"),
-        ("find . -execdir rm {} ';' -print", "rm <./*>"),
-        ("fd -e o -x rm", "rm <./*>"),
+        ("find . -name a -exec rm -v {} +", "rm -v <./**>"),
+        ("find . -execdir rm {} ';' -print", "rm <./**>"),
+        ("fd -e o -x rm", "rm <./**>"),
         ("ls | xargs -n 1 rm -f", "rm -f <(input)>"),
         ("ls | xargs -I{} rm {} x", "rm <{}> x"),
         ("ssh -p 22 host 'cd /; rm x'", "rm x"),
@@ -188,7 +188,7 @@ fn files_and_directories_are_tracked() {
         ("tee -a x", "tee", vec![], vec!["x"]),
         ("curl -o x -K y url", "curl", vec!["y"], vec!["x"]),
         ("grep -r a src", "grep", vec!["src"], vec![]),
-        ("find a b -name x -delete", "find", vec!["a", "b"], vec!["a/*", "b/*"]),
+        ("find a b -name x -delete", "find", vec!["a", "b"], vec!["a/**", "b/**"]),
         ("echo a 2>&1 >&2 &> f", "echo", vec![], vec!["f"]),
     ] {
         let command = command(text, program);

@@ -105,7 +105,7 @@ impl Analysis<'_> {
             .map(|start| match start.certainty {
                 Certainty::Unknown => ShellWord::unknown_words(start.text.clone()),
                 _ => ShellWord {
-                    text: format!("{}/*", start.text.trim_end_matches('/')),
+                    text: format!("{}/**", start.text.trim_end_matches('/')),
                     certainty: Certainty::Pattern,
                     is_several: true,
                     input_from: Vec::new(),
@@ -178,7 +178,7 @@ impl Analysis<'_> {
         }
         for flag in &parsed.flags {
             if matches!(flag.written.as_str(), "-C" | "--chdir" | "-D")
-                && matches!(invocation.canonical, "env" | "sudo")
+                && matches!(invocation.canonical, "env" | "sudo" | "doas")
             {
                 inner.directories = match flag.value.as_ref().and_then(ShellWord::as_known) {
                     Some(path) => inner.directories.change(path),

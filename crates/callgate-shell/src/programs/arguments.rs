@@ -5,7 +5,7 @@ use super::{Operands, Program};
 use crate::command::Flag;
 use crate::word::{Certainty, ShellWord};
 
-/// Arguments, told apart.
+/// Flags and operands of a command.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedArguments {
     pub(crate) flags: Vec<Flag>,
@@ -22,7 +22,7 @@ pub(crate) struct ParsedArguments {
 }
 
 impl ParsedArguments {
-    /// Tells flags and operands apart. With `stops_at_operand`, everything behind the operand of this number, from 0, is one, too: of wrappers it
+    /// Separates flags from operands. With `stops_at_operand`, everything behind the operand of this number, from 0, is one, too: of wrappers it
     /// belongs to the command that they run.
     pub(crate) fn new(
         program: Option<&Program>,

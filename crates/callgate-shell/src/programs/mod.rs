@@ -61,10 +61,13 @@ pub(crate) struct Program {
 static BY_NAME: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
     let mut programs = HashMap::new();
     for (names, operands, flags) in PROGRAMS {
-        let names: Vec<&'static str> = names.split(' ').collect();
-        for name in &names {
-            let program = Program { names: names.clone(), operands: *operands, flags: FlagTable::new(flags) };
-            programs.insert(*name, program);
+        for names in names.split(' ') {
+            let names: Vec<&'static str> = names.split('/').collect();
+            for name in &names {
+                let program =
+                    Program { names: names.clone(), operands: *operands, flags: FlagTable::new(flags) };
+                programs.insert(*name, program);
+            }
         }
     }
     programs

@@ -2,33 +2,33 @@
 
 use super::Operands::{self, *};
 
-/// Names, what the operands are, and flags (see [`FlagTable`](super::flag_table::FlagTable)).
+/// Names, of which those joined by `/` are of one program; what the operands are; and flags (see [`FlagTable`](super::flag_table::FlagTable)).
 pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
     // Files.
     (
-        "rm grm",
+        "rm/grm",
         Writes,
         "-r,-R,--recursive -f,--force -i -I --interactive -d,--dir -v,--verbose --one-file-system --no-preserve-root --preserve-root",
     ),
-    ("rmdir grmdir unlink", Writes, "-p,--parents -v,--verbose --ignore-fail-on-non-empty"),
-    ("trash trash-put rmtrash gio", Writes, ""),
+    ("rmdir/grmdir unlink", Writes, "-p,--parents -v,--verbose --ignore-fail-on-non-empty"),
+    ("trash/trash-put/rmtrash gio", Writes, ""),
     ("shred srm wipe scrub", Writes, "-f,--force -u,--remove -z,--zero -n,--iterations= -s,--size= -v -x"),
-    ("touch gtouch", Writes, "-a -c,--no-create -m -h -d,--date= -r,--reference=r -t= --time="),
-    ("mkdir gmkdir mkfifo mknod", Writes, "-p,--parents -m,--mode= -v,--verbose -Z"),
+    ("touch/gtouch", Writes, "-a -c,--no-create -m -h -d,--date= -r,--reference=r -t= --time="),
+    ("mkdir/gmkdir mkfifo mknod", Writes, "-p,--parents -m,--mode= -v,--verbose -Z"),
     ("truncate", Writes, "-s,--size= -c,--no-create -r,--reference=r -o"),
-    ("tee gtee sponge", Writes, "-a,--append -i,--ignore-interrupts -p --output-error"),
+    ("tee/gtee sponge", Writes, "-a,--append -i,--ignore-interrupts -p --output-error"),
     (
-        "cp gcp install ginstall",
+        "cp/gcp install/ginstall",
         ReadsThenWrites,
         "-r,-R,--recursive -a,--archive -f,--force -n,--no-clobber -i -v,--verbose -p --preserve -u,--update -L -P -H -d -s -l,--link -x -T -t,--target-directory=w -m,--mode= -o,--owner= -g,--group= -D --backup -S,--suffix=",
     ),
     (
-        "mv gmv rename",
+        "mv/gmv rename",
         Moves,
         "-f,--force -n,--no-clobber -i -v,--verbose -u,--update -T -t,--target-directory=w -S,--suffix= -b",
     ),
     (
-        "ln gln link",
+        "ln/gln link",
         ReadsThenWrites,
         "-s,--symbolic -f,--force -n,--no-dereference -r,--relative -v,--verbose -i -T -b -t,--target-directory=w",
     ),
@@ -42,10 +42,10 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         ReadsThenWrites,
         "-r -p -q -v -C -B -3 -4 -6 -P= -i=r -F=r -o= -l= -c= -J= -S=t -D= -b=r -s=",
     ),
-    ("chmod gchmod", SkipThenWrites, "-R,--recursive -v,--verbose -c -f --reference=r"),
-    ("chown gchown chgrp", SkipThenWrites, "-R,--recursive -h -v,--verbose -c -f --from= --reference=r"),
+    ("chmod/gchmod", SkipThenWrites, "-R,--recursive -v,--verbose -c -f --reference=r"),
+    ("chown/gchown chgrp", SkipThenWrites, "-R,--recursive -h -v,--verbose -c -f --from= --reference=r"),
     ("chattr chflags setfacl setfattr xattr", SkipThenWrites, "-R -V -f -m= -x= -b -d -w"),
-    ("dd gdd", Assignments, ""),
+    ("dd/gdd", Assignments, ""),
     ("split csplit", Reads, "-b,--bytes= -l,--lines= -n,--number= -a= -d --filter=t"),
     // Disks and systems.
     (
@@ -76,47 +76,47 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
     ),
     // Reading.
     (
-        "cat gcat tac nl less more most head tail ghead gtail bat batcat strings xxd od hexdump base64 base32 md5sum sha1sum sha256sum sha512sum shasum cksum wc file stat readlink realpath cmp comm diff sort uniq cut column paste join rev fold fmt expand iconv zcat bzcat xzcat zless jq yq xq tomlq xmllint csvtool gunzip bunzip2 unxz zstdcat open xdg-open",
+        "cat/gcat tac nl less more most head/ghead tail/gtail bat/batcat strings xxd od hexdump base64 base32 md5sum sha1sum sha256sum sha512sum shasum cksum wc file stat readlink realpath cmp comm diff sort uniq cut column paste join rev fold fmt expand iconv zcat bzcat xzcat zless jq yq xq tomlq xmllint csvtool gunzip bunzip2 unxz zstdcat open xdg-open",
         Reads,
         "-n,--lines= -c,--bytes= -f,--follow -d,--delimiter= -k,--key= -t,--field-separator= -o,--output=w -w -l -m -s -r -u -q -v -i -e -a -b -h -A -N= -T= -S= -C= -U= --arg= --argjson= --slurpfile= --rawfile= --color= --tabs=",
     ),
     (
-        "grep egrep fgrep ggrep zgrep rg ag ack ugrep",
+        "grep/egrep/fgrep/ggrep zgrep rg ag ack ugrep",
         SkipThenReads,
         "-e,--regexp= -f,--file=r -r,-R,--recursive -i -v -n -l -L -c -o -w -x -q -s -h -H -E -F -P -z -a -I -A,--after-context= -B,--before-context= -C,--context= -m,--max-count= -g,--glob= -t,--type= -T,--type-not= -j,--threads= -d= -D= --include= --exclude= --exclude-dir= --exclude-from=r --color,--colour= --pre=t --pre-glob= --max-depth= --sort= --iglob= --max-filesize= --ignore-file=r -u --hidden --files -S -U --replace=",
     ),
     (
-        "sed gsed",
+        "sed/gsed",
         Code,
         "-e,--expression=c -f,--file=r -i,--in-place -n,--quiet,--silent -E,-r,--regexp-extended -s,--separate -z,--null-data -u,--unbuffered -l,--line-length=",
     ),
     (
-        "awk gawk mawk nawk",
+        "awk/gawk/mawk/nawk",
         Code,
         "-f,--file=r -F,--field-separator= -v,--assign= -e,--source=c -i,--include= -l,--load= -o,--pretty-print -p,--profile -E,--exec=r",
     ),
     (
-        "ls gls dir vdir exa eza tree du df",
+        "ls/gls dir vdir exa eza tree du df",
         Reads,
         "-L= -I= -P= -T= -w= -d -h -s --color= --max-depth= --block-size= --sort= --time= --level=",
     ),
     (
-        "find gfind",
+        "find/gfind",
         Other,
         "-name= -iname= -path= -ipath= -regex= -iregex= -type= -maxdepth= -mindepth= -mtime= -mmin= -atime= -ctime= -newer= -size= -perm= -user= -group= -printf= -fprintf=w -fprint=w -fprint0=w -fls=w -exec -execdir -ok -okdir -delete -print -print0 -prune -not -or -and -o -a -empty -L -H -P -quit -depth -xdev -follow -ls -executable -readable -writable",
     ),
     (
-        "fd fdfind",
+        "fd/fdfind",
         Other,
         "-e,--extension= -t,--type= -d,--max-depth= -E,--exclude= -x,--exec -X,--exec-batch -H -I -u -a -g -j= -S= --changed-within= -c,--color=",
     ),
     // Archives.
     (
-        "tar gtar bsdtar",
+        "tar/gtar/bsdtar",
         Reads,
         "-c,--create -x,--extract -t,--list -r,--append -u,--update -z -j -J -v -p -k -O -P -f,--file= -C,--directory=w --exclude= -T,--files-from=r -X=r --strip-components= --transform= -I,--use-compress-program=t --to-command=t --checkpoint-action= --checkpoint= -F,--info-script=t --rsh-command=t --one-top-level= -a --zstd --wildcards",
     ),
-    ("zip 7z 7za rar", Writes, "-r -q -e -j -9 -x= -i= -P= -T -TT=t -u -d -y -o"),
+    ("zip 7z/7za rar", Writes, "-r -q -e -j -9 -x= -i= -P= -T -TT=t -u -d -y -o"),
     ("unzip unrar", Reads, "-d=w -o -n -q -l -p -P= -x= -j -t"),
     (
         "gzip bzip2 xz zstd lz4 brotli compress uncompress",
@@ -140,7 +140,7 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-j -f -v -h -b -o,--output=w -d -a,--auth= -A= --session= --timeout= --proxy= --verify= --follow",
     ),
     (
-        "nc ncat netcat telnet socat",
+        "nc/netcat ncat telnet socat",
         Other,
         "-e,--exec=t -c,--sh-exec=t -l,--listen -p= -s= -w= -i= -x= -X= -q= -u -v -z -n -k -4 -6 -d",
     ),
@@ -150,7 +150,7 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-1 -2 -4 -6 -A -a -B= -b= -C -c= -D= -E=w -e= -F=r -f -G -g -I= -i=r -J= -K -k -L= -l= -M -m= -N -n -O= -o= -P= -p= -Q= -q -R= -S= -s -T -t -V -v -W= -w= -X -x -Y -y",
     ),
     ("ssh-keygen", Other, "-t= -b= -C= -f= -N= -P= -R= -l -y -q -p -F= -m= -e -i"),
-    ("ssh-copy-id ssh-add gpg gpg2 openssl", Other, ""),
+    ("ssh-copy-id ssh-add gpg/gpg2 openssl", Other, ""),
     // Shells and interpreters.
     (
         "sh bash dash zsh ksh ash fish mksh rbash",
@@ -158,23 +158,23 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-c --rcfile=r --init-file=r -O= +O= -o= -i -l,--login -e -u -x -v -n -s -r -p -f --norc --noprofile --posix",
     ),
     (
-        "python python2 python3 pypy pypy3 ipython",
+        "python/python2/python3/pypy/pypy3 ipython",
         Script,
         "-c=c -m= -W= -X= -u -B -I -E -s -S -O -v -q -V -i --version --help",
     ),
     (
-        "node nodejs deno bun tsx ts-node",
+        "node/nodejs deno bun tsx ts-node",
         Script,
         "-e,--eval=c -p,--print=c -r,--require=r --import=r --loader= --env-file=r -c,--check -i --inspect --test --watch -v --version",
     ),
     ("perl", Script, "-e=c -E=c -n -p -i -l -a -w -W -0 -F= -I= -M= -m= -c -t -T -v -x -d"),
     ("ruby", Script, "-e=c -n -p -i -l -a -w -r= -I= -C= -c -v -F="),
     ("php", Script, "-r=c -B=c -R=c -E=c -F=r -f=r -d= -c= -S= -t= -l -v -m -i -n"),
-    ("lua luajit", Script, "-e=c -l= -i -v"),
+    ("lua/luajit", Script, "-e=c -l= -i -v"),
     ("Rscript R julia elixir erl iex", Script, "-e,--eval=c -E=c -E,--print=c -r= -L= -p= -q"),
     ("osascript", Script, "-e=c -l= -i -s="),
     (
-        "pwsh powershell",
+        "pwsh/powershell",
         Code,
         "-c,-Command,-command=c -EncodedCommand,-enc,-e=c -File,-f=r -ExecutionPolicy= -NoProfile -NonInteractive",
     ),
@@ -187,11 +187,11 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-c,--command= -f,--file=r -d,--dbname= -h,--host= -p,--port= -U,--username= -W -w -t -A -q -x -o,--output=w -L=w -v,--set= -P= -F= -R= -1 -l",
     ),
     (
-        "mysql mariadb",
+        "mysql/mariadb",
         Other,
         "-e,--execute= -h,--host= -u,--user= -p --password= -P,--port= -D,--database= -B -N -s -t -v",
     ),
-    ("mongosh mongo", Other, "--eval= -u,--username= -p,--password= --host= --port= -f,--file=r --quiet"),
+    ("mongosh/mongo", Other, "--eval= -u,--username= -p,--password= --host= --port= -f,--file=r --quiet"),
     ("redis-cli", Subcommand, "-h= -p= -a= -n= -u= -x --user= --pass= --eval=r --no-auth-warning"),
     (
         "dropdb createdb pg_dump pg_dumpall pg_restore mysqldump mysqladmin mongodump mongorestore",
@@ -223,7 +223,7 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
     ),
     ("yarn", Subcommand, "--cwd= -D,--dev --registry= --tag= --access= --silent -s --json --frozen-lockfile"),
     (
-        "pip pip3 pipx",
+        "pip/pip3 pipx",
         Subcommand,
         "-r,--requirement=r -c,--constraint=r -e,--editable= -i,--index-url= --extra-index-url= -t,--target=w --prefix= -U,--upgrade -q -v --no-deps --user --break-system-packages --python= --proxy= --trusted-host= -f,--find-links=",
     ),
@@ -243,12 +243,12 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-C= -o=w -tags= -run= -bench= -count= -timeout= -p= -ldflags= -gcflags= -coverprofile=w -cover -race -v -x -n -exec=t -toolexec=t -mod= -modfile= -overlay=r -short -json",
     ),
     (
-        "mvn mvnw gradle gradlew sbt ant bazel bazelisk buck2 rake just task invoke nox tox lein",
+        "mvn/mvnw gradle/gradlew sbt ant bazel bazelisk buck2 rake just task invoke nox tox lein",
         ProjectScripts,
         "-f,--file=r -p= -P= -D= -q -B -pl= -am -x= --build-file=r -C= -j= -n,--dry-run",
     ),
     (
-        "make gmake ninja cmake meson",
+        "make/gmake ninja cmake meson",
         ProjectScripts,
         "-C,--directory= -f,--file=r -j,--jobs -n,--dry-run,--just-print -k -s -B --eval=t --build= -S= -G= -D= -t= -P=r -E",
     ),
@@ -289,7 +289,7 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-n,--namespace= --kube-context= --kubeconfig=r -f,--values=r --set= --set-string= --version= -o= --timeout= --repo=",
     ),
     (
-        "terraform tofu terragrunt pulumi cdktf packer",
+        "terraform/tofu terragrunt pulumi cdktf packer",
         Subcommand,
         "-chdir= -var= -var-file=r -target= -out=w -state=r -auto-approve,--auto-approve -y,--yes -lock= -backend-config= -refresh= -destroy -parallelism= -s,--stack= -C,--cwd=",
     ),
@@ -322,20 +322,20 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
     ),
     ("su runuser", Other, "-c,--command=t -s,--shell= -g= -G= -u= -l,--login -m -p -w= --session-command=t"),
     (
-        "env genv",
+        "env/genv",
         Other,
         "-u,--unset= -C,--chdir= -S,--split-string=t -i,--ignore-environment -0 -v --block-signal= --default-signal= --ignore-signal= -P=",
     ),
     ("command builtin exec", Other, "-v -V -p -a= -c -l"),
-    ("timeout gtimeout", Other, "-s,--signal= -k,--kill-after= --preserve-status --foreground -v -f -p"),
+    ("timeout/gtimeout", Other, "-s,--signal= -k,--kill-after= --preserve-status --foreground -v -f -p"),
     (
-        "nice gnice ionice renice chrt taskset",
+        "nice/gnice ionice renice chrt taskset",
         Other,
         "-n,--adjustment,--classdata= -c,--class,--cpu-list= -p= -t -f -r -b -o -a",
     ),
     ("stdbuf", Other, "-i,--input= -o,--output= -e,--error="),
     (
-        "xargs gxargs",
+        "xargs/gxargs",
         Other,
         "-I= -i -L= -l -n,--max-args= -P,--max-procs= -s= -d,--delimiter= -E= -a,--arg-file=r -0,--null -r,--no-run-if-empty -t -p -x -J= -R= -S= -o",
     ),
@@ -376,7 +376,7 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
         "-w,--warmup,--watch= -r,--runs= -n,--names= -c= -p,--prepare=t -s,--setup=t -x,--exec=t -e= -i -k",
     ),
     (
-        "vim vi nvim view ex ed emacs nano code subl",
+        "vim/vi/nvim view ex ed emacs nano code subl",
         Writes,
         "-c= +c= --cmd= -S=r -u=r -e -E -s= -n -R --eval= -f --batch -Q -l=r",
     ),
