@@ -19,8 +19,21 @@ use crate::recorded_calls::project;
 type Construct = (String, String);
 
 /// The records that decide calls.
-const DECIDING: [&str; 9] =
-    ["condition", "deny", "during", "elements", "fact", "halt", "length", "path_operand", "require"];
+const DECIDING: [&str; 13] = [
+    "condition",
+    "deny",
+    "during",
+    "elements",
+    "fact",
+    "halt",
+    "length",
+    "path_operand",
+    "require",
+    "shell",
+    "shell_command",
+    "shell_words",
+    "shell_wrapper",
+];
 
 /// The keys that take any value, so that none is a mistake.
 const ANY_VALUE: [&str; 1] = ["respond.output"];
@@ -60,7 +73,8 @@ fn constructs(schema: &Value) -> BTreeMap<Construct, Support> {
 fn construct(record: &str, key: &str) -> Option<Construct> {
     let record = match (record, key) {
         ("elements", "min") => "elements",
-        ("elements" | "element_condition", _) => "condition",
+        ("shell_words", "patterns" | "unknown") => "shell_words",
+        ("elements" | "element_condition" | "shell_words", _) => "condition",
         (record, _) => record,
     };
     Some((record.to_owned(), key.to_owned()))

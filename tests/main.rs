@@ -33,6 +33,8 @@ mod cases;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod coding_agent;
+#[cfg(test)]
 mod concurrent;
 #[cfg(test)]
 mod confidentiality;

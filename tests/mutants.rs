@@ -673,6 +673,17 @@ fn tests_of_the_payments_bundle_catch_every_mutant() {
     assert_all_noticed("payments");
 }
 
+/// Its conditions are lists of programs, for which a case each would say the list again; its policies and levels are mutated.
+#[test]
+fn tests_of_the_coding_agent_bundle_catch_every_mutant_of_its_policies() {
+    let paths = [crate::fixtures::root().join("policies").join("coding-agent")];
+    let loaded = callgate_policy_tests::load(&paths);
+    let mutated = mutation::mutate(&policy::build(&paths), &loaded.suite, Some("rules.yaml"), &mut |_, _| {});
+    let mutated =
+        mutated.unwrap_or_else(|report| panic!("{}", callgate_policy_tests::render::text(&report, false)));
+    assert!(mutated.passed() && mutated.changes > 0, "{}", mutation::text(&mutated, false));
+}
+
 #[test]
 fn every_shipped_bundle_has_a_mutation_test() {
     let policies = crate::fixtures::root().join("policies");

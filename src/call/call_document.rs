@@ -2,7 +2,7 @@
 
 mod element_scope;
 
-pub use element_scope::{ElementMemo, ElementRef, ElementScope};
+pub use element_scope::{ElementMemo, ElementRef, ElementScope, WordForms};
 
 use super::{LetMemo, RoundDocument, SessionState, Task, ToolCall};
 use crate::json::{JsonType, Value};

@@ -1,6 +1,7 @@
-//! Results of named values (`let`), each evaluated at most once for one state of a call.
+//! Results of named values (`let`), each evaluated at most once for one state of a call, and what else is computed once.
 
-use std::sync::OnceLock;
+use std::any::Any;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::json::Value;
 use crate::time::TimeValue;
@@ -24,6 +25,7 @@ pub enum NamedResult {
 #[derive(Debug, Default)]
 pub struct LetMemo {
     first: OnceLock<Box<MemoEntry>>,
+    computed: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,27 @@ impl LetMemo {
                 Err(rejected) => entry = rejected,
             }
         }
+    }
+
+    /// What was computed for this state of the call and `is_wanted`, or else what `compute` returns, which is kept.
+    pub fn find_or_compute<T: Any + Send + Sync>(
+        &self,
+        is_wanted: impl Fn(&T) -> bool,
+        compute: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        let computed = self.computed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = computed
+            .iter()
+            .find_map(|known| Arc::clone(known).downcast::<T>().ok().filter(|known| is_wanted(known)));
+        if let Some(known) = known {
+            return known;
+        }
+        // The lock is not held meanwhile: a computation may use the memo itself.
+        drop(computed);
+        let result = Arc::new(compute());
+        let entry: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(&result);
+        self.computed.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        result
     }
 
     /// The result of the named value with this id, if it was evaluated.

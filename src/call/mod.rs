@@ -22,6 +22,7 @@ pub use amount::Amount;
 pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
 pub use call_document::{
     CallView, ElementMemo, ElementRef, ElementScope, NodeRef, ResultProblem, ResultView, Root, UnknownMember,
+    WordForms,
 };
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::explained_shell::{ExplainedShell, explain_shell};
 use super::explained_value::{self, ExplainedValue};
 use super::explanation_redaction::{ExplanationRedactor, truncate_value};
 use crate::call::Root;
@@ -57,6 +58,8 @@ pub enum ConditionForm {
     AnyOf,
     /// No element passes a condition.
     None,
+    /// The commands of a shell text pass tests.
+    Shell,
 }
 
 /// A condition.
@@ -85,6 +88,9 @@ pub struct ExplainedCondition {
     /// The elements, if it is a condition on elements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elements: Option<ExplainedElements>,
+    /// The commands, if it is a condition on shell commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ExplainedShell>,
     /// The conditions in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ExplainedCondition>,
@@ -134,6 +140,15 @@ pub struct ElementReason {
 
 impl ElementReason {
     fn new(leaf: &ExplainedCondition) -> Option<Self> {
+        if let Some(shell) = &leaf.shell {
+            let operators = vec![format!("shell: {}", shell.quantifier)];
+            return Some(Self {
+                path: shell.path.clone(),
+                operators,
+                truth: leaf.truth,
+                at: leaf.at.clone(),
+            });
+        }
         let (path, operators) = match (&leaf.test, &leaf.expr, &leaf.elements) {
             (Some(test), ..) => {
                 let decides =
@@ -252,6 +267,11 @@ impl ConditionExplainer<'_> {
             ExaminedForm::Test(test) => (ConditionForm::Test, Some(self.explain_test(test)), None),
             ExaminedForm::Expr(expr) => (ConditionForm::Expr, None, Some(expr.text.clone())),
             ExaminedForm::Elements(elements) => (elements_form(elements.quantifier), None, None),
+            ExaminedForm::Shell(_) => (ConditionForm::Shell, None, None),
+        };
+        let shell = match &examined.form {
+            ExaminedForm::Shell(shell) => Some(explain_shell(self.redactor, shell)),
+            _ => None,
         };
         let elements = match &examined.form {
             ExaminedForm::Elements(elements) => Some(self.explain_elements(elements)),
@@ -275,6 +295,7 @@ impl ConditionExplainer<'_> {
                 _ => Vec::new(),
             },
             elements,
+            shell,
             parts: examined.parts().iter().map(|part| self.condition(part)).collect(),
         }
     }

@@ -41,6 +41,13 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
         (ConditionForm::Every | ConditionForm::AnyOf | ConditionForm::None, _) => {
             leaf.elements.as_ref().map_or_else(String::new, explain_elements)
         }
+        (ConditionForm::Shell, TruthValue::Absent) => {
+            let path = leaf.shell.as_ref().map(|shell| shell.path.as_str()).unwrap_or_default();
+            format!("`{path}` is absent, which counts as matching")
+        }
+        (ConditionForm::Shell, truth) => {
+            leaf.shell.as_ref().map_or_else(String::new, |shell| shell.describe(truth))
+        }
         (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| explain_test(test, truth)),
     };
     let turned =

@@ -161,6 +161,7 @@ impl UsedLets {
                     self.add_source(source);
                 });
             }
+            ExaminedForm::Shell(shell) => self.add_source(shell.source),
             _ => {}
         }
     }

@@ -126,6 +126,11 @@ impl Explanation {
                 {
                     elements.roots.iter().for_each(|root| value(*root, &mut deciding.value));
                 }
+                if let Some(shell) = &mut part.shell {
+                    for root in &shell.roots {
+                        shell.commands.iter_mut().for_each(|command| value(*root, &mut command.text));
+                    }
+                }
                 let Some(test) = &mut part.test else { return };
                 test.misfit.iter_mut().for_each(text);
                 for root in &test.roots {

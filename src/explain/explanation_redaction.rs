@@ -170,6 +170,15 @@ impl<'v> ExplanationRedactor<'v> {
         truncate_text(self.masks.text(&redacted).into_owned())
     }
 
+    /// Redacts a string that was derived from these members of the call.
+    pub(super) fn part(&self, roots: &[Root], text: &str) -> Value {
+        let mut text = text.to_owned();
+        for root in roots {
+            text = self.redact_string(*root, &text);
+        }
+        Value::from(text)
+    }
+
     fn redact_string(&self, root: Root, text: &str) -> String {
         let redacted = self
             .redactions_of(root)
@@ -264,7 +273,7 @@ fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
                 let mut sources = operands.chain([test.subject]);
                 sources.any(|source| source.roots().into_iter().any(Root::is_settle_only))
             }
-            ExaminedForm::Expr(_) | ExaminedForm::Elements(_) => true,
+            ExaminedForm::Expr(_) | ExaminedForm::Elements(_) | ExaminedForm::Shell(_) => true,
             _ => false,
         };
     });

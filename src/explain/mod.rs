@@ -22,6 +22,7 @@ mod explanation_completion;
 mod condition;
 mod explained_fact;
 mod explained_let;
+mod explained_shell;
 mod explained_value;
 mod explanation_builder;
 mod explainer;
@@ -45,6 +46,7 @@ pub use condition::{
 };
 pub use explained_fact::ExplainedFact;
 pub use explained_let::{ExplainedLet, LetState};
+pub use explained_shell::{ExplainedCommand, ExplainedShell};
 pub use explained_value::ExplainedValue;
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};

@@ -1,11 +1,17 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
 mod element_condition;
+mod shell_command_test;
+mod shell_condition;
+mod shell_element;
+mod shell_words_test;
 
 pub(super) use element_condition::ElementCondition;
 pub use element_condition::{ITEM, MAX_ELEMENTS};
+pub(super) use shell_condition::ShellCondition;
+pub use shell_condition::ShellQuantifier;
 
-use super::condition_shape::{CONDITION_RECORD, EXPR_KEY};
+use super::condition_shape::{CONDITION_RECORD, EXPR_KEY, SHELL_KEY};
 use super::field_test::{FieldTest, Quantifier};
 use super::truth::Truth;
 use super::value_source::ExpressionText;
@@ -38,9 +44,11 @@ pub(super) enum ConditionNode {
     Expr(Box<ExpressionText>),
     /// Elements pass a condition: all, one or none of them.
     Elements(Box<ElementCondition>),
+    /// The commands of a shell text pass tests.
+    Shell(Box<ShellCondition>),
 }
 
-const FORM_KEYS: [&str; 8] = ["path", "all", "any", "not", "expr", "every", "any_of", "none"];
+const FORM_KEYS: [&str; 9] = ["path", "all", "any", "not", "expr", "every", "any_of", "none", SHELL_KEY];
 
 impl Condition {
     /// Reads a list of conditions that must all hold, or a single condition. A string is an expression.
@@ -76,7 +84,7 @@ impl Condition {
                     Some(_) => ("this test has no `path`", "add `path:`, as in `path: $.input.amount`"),
                     None => (
                         "this condition is empty",
-                        "write `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`, `every:`, `any_of:`, `none:`",
+                        "write `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`, `every:`, `any_of:`, `none:`, `shell:`",
                     ),
                 };
                 reader.report(Diagnostic::new(&MISSING_KEY, head_span(node), message).with_help(help));
@@ -129,6 +137,9 @@ impl Condition {
             "every" => Self::read_elements(Quantifier::Every, &form.value, reader),
             "any_of" => Self::read_elements(Quantifier::Any, &form.value, reader),
             "none" => Self::read_elements(Quantifier::None, &form.value, reader),
+            SHELL_KEY => {
+                ShellCondition::read(&form.value, reader).map(|shell| ConditionNode::Shell(Box::new(shell)))
+            }
             EXPR_KEY if !is_test => {
                 read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr)))
             }
@@ -159,6 +170,19 @@ impl Condition {
             ConditionNode::Test(test) => test.eval(view),
             ConditionNode::Expr(expr) => eval_expr(expr, view),
             ConditionNode::Elements(elements) => elements.eval(view),
+            ConditionNode::Shell(shell) => shell.eval(view),
+        }
+    }
+
+    /// Whether it reads values in other ways than by tests of paths: by expressions, or conditions on elements and commands.
+    pub(super) fn has_other_than_tests(&self) -> bool {
+        match &self.form {
+            ConditionNode::All(parts) | ConditionNode::Any(parts) => {
+                parts.iter().any(Self::has_other_than_tests)
+            }
+            ConditionNode::Not(part) => part.has_other_than_tests(),
+            ConditionNode::Test(_) => false,
+            ConditionNode::Expr(_) | ConditionNode::Elements(_) | ConditionNode::Shell(_) => true,
         }
     }
 

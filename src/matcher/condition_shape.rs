@@ -34,6 +34,12 @@ macro_rules! condition_fields {
                 Shape::Record(&ELEMENTS_RECORD),
                 "No element passes a condition, or there are none.",
             ),
+            FieldShape::optional(
+                SHELL_KEY,
+                Shape::Record(&SHELL_RECORD),
+                "A condition on the commands that a shell text runs, such as `{ path: $.input.command, any: [ { program: git, \
+                 subcommand: push } ] }`.",
+            ),
             $expression,
             $path,
             EQ,
@@ -73,21 +79,27 @@ macro_rules! condition_fields {
 }
 
 mod elements;
+mod shell;
 
 pub use elements::ELEMENTS_RECORD;
 pub(super) use elements::MIN;
+pub use shell::SHELL_RECORD;
+pub(super) use shell::{COMMAND_RECORD, PATTERNS, QUANTIFIERS, UNKNOWN};
 
 /// The key of an expression, as a condition or in place of a path.
 pub const EXPR_KEY: &str = "expr";
+
+/// The key of a condition on shell commands.
+pub const SHELL_KEY: &str = "shell";
 
 /// A condition: a mapping, or an expression as a string.
 pub static CONDITION_SHAPE: Shape =
     Shape::Either(&[Shape::Record(&CONDITION_RECORD), Shape::String("a Rhai expression")]);
 
-/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`.
+/// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`, `shell`.
 pub static CONDITION_RECORD: RecordShape = RecordShape {
     name: "condition",
-    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`.",
+    doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`, `every`, `any_of`, `none`, `shell`.",
     fields: condition_fields!(CONDITION_SHAPE, PATH, EXPRESSION, AS),
 };
 
@@ -229,7 +241,7 @@ const DOMAIN: FieldShape = FieldShape::optional(
     "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
      subdomains.",
 );
-const EACH: FieldShape = FieldShape::optional(
+pub(super) const EACH: FieldShape = FieldShape::optional(
     "each",
     Shape::Word(&[
         ("any", "at least one value passes the tests"),

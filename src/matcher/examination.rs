@@ -2,11 +2,12 @@
 //! with their reasons as [`ExaminedMatcher`]. Decisions don't use it, because it costs more.
 
 use super::Matcher;
-use super::condition::{Condition, ConditionNode, ElementCondition, eval_expr};
+use super::condition::{Condition, ConditionNode, ElementCondition, ShellCondition, eval_expr};
 use super::condition_shape::EXISTS;
 use super::examination_result::{
-    ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
-    ExaminedOperator, ExaminedPattern, ExaminedTest, ExaminedValue, TestedValues,
+    ExaminedCommand, ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher,
+    ExaminedOperand, ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue,
+    TestedValues,
 };
 use super::field_test::{FieldTest, Quantifier};
 use super::operand::{Operand, PatternSet};
@@ -71,6 +72,7 @@ impl Condition {
             ConditionNode::Elements(elements) => {
                 (elements.eval(view), ExaminedForm::Elements(elements.examine(view)))
             }
+            ConditionNode::Shell(shell) => (shell.eval(view), ExaminedForm::Shell(shell.examine(view))),
         };
         ExaminedCondition { span: self.span, truth, reached, form }
     }
@@ -94,6 +96,24 @@ fn examine_parts<'a>(
 
 fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth> + 'p {
     parts.iter().map(|part| part.truth.clone())
+}
+
+impl ShellCondition {
+    /// Finds the commands, and evaluates the tests for each.
+    fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedShell<'a> {
+        let script = self.script(view).unwrap_or_default();
+        let commands = (1..).zip(&script.commands).map(|(number, command)| ExaminedCommand {
+            text: command.describe(),
+            truth: self.eval_command(number, command, view),
+        });
+        ExaminedShell {
+            quantifier: self.quantifier,
+            source: &self.source,
+            source_span: self.source_span,
+            commands: commands.collect(),
+            doubts: self.doubts(&script),
+        }
+    }
 }
 
 impl ElementCondition {
@@ -133,7 +153,7 @@ impl ExaminedElements<'_> {
     pub fn with_deciding<T>(&self, use_condition: impl FnOnce(&ExaminedCondition<'_>) -> T) -> Option<T> {
         let element = self.deciding.as_ref()?.value.node();
         let memo = ElementMemo::default();
-        let scope = ElementScope { element, memo: &memo, outer: self.view.elements };
+        let scope = ElementScope { element, memo: &memo, word: None, outer: self.view.elements };
         let view = CallView { elements: Some(&scope), ..self.view };
         Some(use_condition(&self.condition.examine(&view)))
     }

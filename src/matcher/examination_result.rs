@@ -3,7 +3,7 @@
 //! The values are those of the call and not redacted. Redact them before showing them.
 
 use super::comparison::FieldComparison;
-use super::condition::Condition;
+use super::condition::{Condition, ShellQuantifier};
 use super::field_test::Quantifier;
 use super::truth::Truth;
 use super::value_source::{ExpressionText, ValueSource};
@@ -85,6 +85,32 @@ pub enum ExaminedForm<'a> {
     Expr(&'a ExpressionText),
     /// A condition on elements.
     Elements(ExaminedElements<'a>),
+    /// A condition on shell commands.
+    Shell(ExaminedShell<'a>),
+}
+
+/// A condition on shell commands, with the commands.
+#[derive(Clone, Debug)]
+pub struct ExaminedShell<'a> {
+    /// How many of them must pass.
+    pub quantifier: ShellQuantifier,
+    /// Where the text is read.
+    pub source: &'a ValueSource,
+    /// The location of the path or expression in the rules.
+    pub source_span: Span,
+    /// The commands. Empty if there are none, or if the text can't be read.
+    pub commands: Vec<ExaminedCommand>,
+    /// Why further commands can run.
+    pub doubts: Vec<&'static str>,
+}
+
+/// A shell command with the result of the tests for it.
+#[derive(Clone, Debug)]
+pub struct ExaminedCommand {
+    /// The command in one line.
+    pub text: String,
+    /// Whether it passes one of the tests.
+    pub truth: Truth,
 }
 
 /// A condition on elements, with the element that decided it.
@@ -123,7 +149,10 @@ impl<'a> ExaminedCondition<'a> {
         match &self.form {
             ExaminedForm::All(parts) | ExaminedForm::Any(parts) => parts,
             ExaminedForm::Not(part) => std::slice::from_ref(&**part),
-            ExaminedForm::Test(_) | ExaminedForm::Expr(_) | ExaminedForm::Elements(_) => &[],
+            ExaminedForm::Test(_)
+            | ExaminedForm::Expr(_)
+            | ExaminedForm::Elements(_)
+            | ExaminedForm::Shell(_) => &[],
         }
     }
 

@@ -226,6 +226,11 @@ impl FieldTest {
         if let Err(exceeded) = work_limit::spend(operator.cost(node)) {
             return Truth::Undecided(exceeded.to_string());
         }
+        if let Some(forms) = self.subject.word_forms(view)
+            && let Some(truth) = operator.eval_word(forms, view)
+        {
+            return truth;
+        }
         match self.subject.reads_arguments() {
             true => operator.eval_argument(node, view),
             false => operator.eval(node, view),

@@ -22,11 +22,14 @@ mod value_source;
 mod work_units;
 
 pub use crate::name_pattern::NamePattern;
-pub use condition::{Condition, ITEM, MAX_ELEMENTS};
-pub use condition_shape::{CONDITION_RECORD, CONDITION_SHAPE, ELEMENTS_RECORD, EXPR_KEY, OPTION_KEYS};
+pub use condition::{Condition, ITEM, MAX_ELEMENTS, ShellQuantifier};
+pub use condition_shape::{
+    CONDITION_RECORD, CONDITION_SHAPE, ELEMENTS_RECORD, EXPR_KEY, OPTION_KEYS, SHELL_KEY, SHELL_RECORD,
+};
 pub use examination_result::{
-    ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher, ExaminedOperand,
-    ExaminedOperator, ExaminedPattern, ExaminedTest, ExaminedValue, TestedValues,
+    ExaminedCommand, ExaminedCondition, ExaminedElement, ExaminedElements, ExaminedForm, ExaminedMatcher,
+    ExaminedOperand, ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue,
+    TestedValues,
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
 pub use pattern_list::{PatternList, read_patterns};

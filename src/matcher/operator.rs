@@ -13,7 +13,7 @@ use super::time_test::TimeTest;
 use super::truth::Truth;
 use super::work_units::{node_cost, spend_for};
 use crate::address::{Directory, DomainPattern, HostPattern, every_domain_matches};
-use crate::call::{CallView, NodeRef};
+use crate::call::{CallView, NodeRef, WordForms};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_OPERAND};
 use crate::json::Value;
 use crate::rules_schema::PolicyReader;
@@ -209,6 +209,23 @@ impl Operator {
                 "a string in it would give another result: set `of` to `items`, `members` or `characters` in `length`".to_owned(),
             ),
             (true, _) => Truth::Undecided("it is an array with an item for which the test holds".to_owned()),
+        }
+    }
+
+    /// Evaluates the operator for a word of a shell command. Returns `None` if it reads the word's text.
+    pub(super) fn eval_word(&self, forms: &WordForms, view: &CallView<'_>) -> Option<Truth> {
+        match (self, &forms.paths) {
+            (Self::Inside { .. }, Some(paths)) => {
+                let truths: Vec<Truth> =
+                    paths.iter().map(|path| self.eval(NodeRef::Text(path), view)).collect();
+                let same = truths.first().filter(|first| truths.iter().all(|truth| truth == *first)).cloned();
+                Some(same.unwrap_or_else(|| Truth::Undecided("it is one of several paths".to_owned())))
+            }
+            (Self::Inside { .. }, None) => {
+                Some(Truth::Undecided("its directory is known only when it runs".to_owned()))
+            }
+            _ if forms.is_pattern => Some(Truth::Undecided("it is a pattern of file names".to_owned())),
+            _ => None,
         }
     }
 

@@ -81,7 +81,11 @@ pub fn read_patterns(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<Name
 }
 
 fn read_pattern(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<NamePattern> {
-    let text = node.as_str()?;
+    read_name(node.as_str()?, node, reader)
+}
+
+/// Reads a pattern that is a part of a node's string.
+pub fn read_name(text: &str, node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<NamePattern> {
     if let Some(pattern) = NamePattern::regex_of(text) {
         return reader.read_regex_in(node, pattern).map(NamePattern::Regex);
     }

@@ -1,7 +1,7 @@
 //! Where a test or a policy reads a value: a JSONPath, or an expression. Call → values.
 
 use super::truth::Truth;
-use crate::call::{CallView, ElementMemo, NodeRef, Root};
+use crate::call::{CallView, ElementMemo, NodeRef, Root, WordForms};
 use crate::json::Value;
 use crate::path::{ElementName, ElementNames, Path, PathStep};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
@@ -155,6 +155,17 @@ impl ValueSource {
             _ => None,
         });
         elements.memo_for(distances.min())
+    }
+
+    /// What tests read of its value, if it is a word of a shell command.
+    pub fn word_forms<'a>(&self, view: &CallView<'a>) -> Option<&'a WordForms> {
+        let Self::Path(path) = self else { return None };
+        match path.root() {
+            Root::Element(element) if path.steps().is_some_and(|steps| steps.is_empty()) => {
+                view.elements?.word_forms(element)
+            }
+            _ => None,
+        }
     }
 
     /// The constant of the bundle that it is, whatever the call.

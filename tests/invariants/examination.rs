@@ -64,7 +64,7 @@ fn contradictions(examined: &ExaminedCondition<'_>) -> Vec<String> {
                     _ => !Truth::any(truths()),
                 }
             }
-            ExaminedForm::Expr(_) | ExaminedForm::Elements(_) => return,
+            ExaminedForm::Expr(_) | ExaminedForm::Elements(_) | ExaminedForm::Shell(_) => return,
         };
         if whole != part.truth {
             found.push(format!("{part:?}"));

@@ -22,6 +22,7 @@ const CRATES: [&str; 13] = [
     "callgate-postgres",
     "callgate-redis",
     "callgate-server",
+    "callgate-shell",
     "callgate-sqlite",
     "callgate-telemetry",
 ];

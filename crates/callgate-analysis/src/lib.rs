@@ -25,6 +25,7 @@ mod field_path;
 mod source_scanner;
 mod pattern_examples;
 mod candidate_values;
+mod shell_examples;
 mod vocabulary;
 mod call_sample;
 mod sample_space;

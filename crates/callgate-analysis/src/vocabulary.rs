@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::candidate_values::{candidates_of_operator, common_values, value_of_type, with_neighbours};
 use crate::field_path::{FieldPath, FieldRoot, FieldStep};
+use crate::shell_examples::example_texts;
 use crate::source_scanner::{PathAliases, SourceTerms, scan};
 use callgate::json::{Value, json};
 use callgate::matcher::ITEM;
@@ -151,6 +152,7 @@ impl Vocabulary {
                 "path" | "expr" => {}
                 "all" | "any" | "not" => self.add_condition(&entry.value, scope, depth + 1),
                 "every" | "any_of" | "none" => self.add_elements(&entry.value, scope, depth + 1),
+                "shell" => self.add_shell(&entry.value, scope),
                 operator => self.add_operator(operator, &entry.value, &tested, scope),
             }
         }
@@ -181,6 +183,15 @@ impl Vocabulary {
             if let Some(text) = operand.get(key).and_then(YamlNode::as_str) {
                 self.add_expression(scan(text, &scope.aliases));
                 self.expression_fields.extend(tested.iter().cloned());
+            }
+        }
+    }
+
+    /// Adds a condition on shell commands: texts with a command that passes a test.
+    fn add_shell(&mut self, node: &YamlNode, scope: &ConditionScope) {
+        for source in ["path", "expr"].iter().filter_map(|key| node.get(key).and_then(YamlNode::as_str)) {
+            for path in scan(source, &scope.aliases).paths {
+                self.fields.entry(path).or_default().extend(example_texts(node));
             }
         }
     }

@@ -117,4 +117,4 @@ fn operand() -> KeyConstraint {
 }
 
 /// The keys that determine the form of a condition; each condition has exactly one of them.
-const CONDITION_FORMS: [&str; 8] = ["path", "all", "any", "not", "expr", "every", "any_of", "none"];
+const CONDITION_FORMS: [&str; 9] = ["path", "all", "any", "not", "expr", "every", "any_of", "none", "shell"];

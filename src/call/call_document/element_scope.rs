@@ -14,6 +14,15 @@ pub struct ElementRef {
     pub is_argument: bool,
 }
 
+/// What `inside` reads of a word of a shell command, and what other tests can decide of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordForms {
+    /// The absolute paths that it can be, from the command's directory. `None` if they are not known.
+    pub paths: Option<Vec<String>>,
+    /// Whether it is a pattern of file names, which only `inside` can be decided for.
+    pub is_pattern: bool,
+}
+
 /// The current element of a quantifier, and those of the quantifiers around it.
 #[derive(Clone, Copy, Debug)]
 pub struct ElementScope<'a> {
@@ -21,6 +30,8 @@ pub struct ElementScope<'a> {
     pub element: NodeRef<'a>,
     /// What is computed once for all elements.
     pub memo: &'a ElementMemo,
+    /// What tests read of it, if it is a word of a shell command.
+    pub word: Option<&'a WordForms>,
     /// The scope around it.
     pub outer: Option<&'a ElementScope<'a>>,
 }
@@ -30,6 +41,12 @@ impl<'a> ElementScope<'a> {
     pub fn find(&self, reference: ElementRef) -> Option<NodeRef<'a>> {
         let scopes = std::iter::successors(Some(*self), |scope| scope.outer.copied());
         scopes.map(|scope| scope.element).nth(usize::from(reference.distance))
+    }
+
+    /// What tests read of the element that a reference names, if it is a word of a shell command.
+    pub fn word_forms(&self, reference: ElementRef) -> Option<&'a WordForms> {
+        let scopes = std::iter::successors(Some(*self), |scope| scope.outer.copied());
+        scopes.map(|scope| scope.word).nth(usize::from(reference.distance)).flatten()
     }
 
     /// The memo for what depends on no element nearer than `nearest`: its result is valid for as long as that one is current. Without

@@ -87,7 +87,7 @@ impl ElementCondition {
         if let Err(exceeded) = work_limit::spend(1) {
             return Truth::Undecided(exceeded.to_string());
         }
-        let scope = ElementScope { element, memo, outer: view.elements };
+        let scope = ElementScope { element, memo, word: None, outer: view.elements };
         match self.condition.eval(&CallView { elements: Some(&scope), ..*view }) {
             Truth::Undecided(why) => {
                 Truth::Undecided(format!("element {number} of `{}`: {why}", self.source.text()))

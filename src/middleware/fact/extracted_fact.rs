@@ -49,7 +49,8 @@ impl Fact {
             Ok(elements) if elements.len() <= MAX_ELEMENTS => {
                 let memo = ElementMemo::default();
                 let entry = |element: &NodeRef<'_>| {
-                    let scope = ElementScope { element: *element, memo: &memo, outer: view.elements };
+                    let scope =
+                        ElementScope { element: *element, memo: &memo, word: None, outer: view.elements };
                     self.extract_entry(&CallView { elements: Some(&scope), ..*view })
                 };
                 gather_collected(elements.iter().map(entry).collect())

@@ -164,9 +164,8 @@ fn collect_condition(node: &YamlNode, found: &mut BTreeSet<String>) {
         YamlValue::Mapping(entries) => {
             for entry in entries {
                 match entry.key.as_str() {
-                    "expr" | "all" | "any" | "not" | "every" | "any_of" | "none" => {
-                        collect_condition(&entry.value, found)
-                    }
+                    "expr" | "all" | "any" | "not" | "every" | "any_of" | "none" | "shell" | "arguments"
+                    | "operands" | "reads" | "writes" => collect_condition(&entry.value, found),
                     _ => collect_operand(&entry.value, found),
                 }
             }

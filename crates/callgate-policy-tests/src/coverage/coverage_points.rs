@@ -289,6 +289,7 @@ fn form_name(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
         ExaminedForm::Test(_) => Some("test"),
         ExaminedForm::Expr(_) => Some("expr"),
         ExaminedForm::Elements(elements) => Some(elements.quantifier.key()),
+        ExaminedForm::Shell(_) => Some("shell"),
     }
 }
 

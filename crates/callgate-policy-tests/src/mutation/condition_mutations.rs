@@ -1,5 +1,7 @@
 //! Mutations of conditions: removed and negated tests, shifted bounds.
 
+mod shell_mutations;
+
 use super::mutant::{entry_removal, item_removal};
 use super::mutant_collector::MutantCollector;
 use super::{
@@ -89,6 +91,7 @@ pub(super) fn mutate_condition(node: &YamlNode, collector: &mut MutantCollector<
             "all" | "any" => mutate_group(entry, collector),
             "not" => mutate_negation(entry, collector),
             "every" | "any_of" | "none" => mutate_elements(entry, collector),
+            "shell" => shell_mutations::mutate_shell(&entry.value, collector),
             "expr" => expression_mutations::mutate_operators(&entry.value, EXPRESSION, collector),
             "path" => expression_mutations::mutate_filters(&entry.value, collector),
             _ => mutate_test(node, entry, collector),
