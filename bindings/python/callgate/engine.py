@@ -68,6 +68,7 @@ class Engine(_callgate.Engine):
         task: Any = None,
         layers: Sequence[str] = (),
         records_calls: bool = False,
+        has_unknown_past: bool = False,
         propagate: tuple[type[BaseException], ...] = (),
     ) -> Session:
         """Opens a session.
@@ -75,6 +76,7 @@ class Engine(_callgate.Engine):
         `name`: its name in the state store, under which it continues. `context`: what the host vouches for, such as
         `principal`, `roles` and `tenant`. `requester`: approvals are found again by this name, the tool and the arguments.
         `layers`: rules that tighten the engine's. `records_calls`: completed calls do not run again after a restart.
+        `has_unknown_past`: earlier calls of the session are not known here, so conditions that read its state are undecided.
         `propagate`: exceptions of tools that are raised as they are.
         """
         return Session(
@@ -86,6 +88,7 @@ class Engine(_callgate.Engine):
             task=task,
             layers=layers,
             records_calls=records_calls,
+            has_unknown_past=has_unknown_past,
             propagate=propagate,
         )
 

@@ -75,6 +75,7 @@ class Session:
         task: Any = None,
         layers: Sequence[str] = (),
         records_calls: bool = False,
+        has_unknown_past: bool = False,
         propagate: tuple[type[BaseException], ...] = (),
     ) -> None:
         self.name = name
@@ -90,6 +91,7 @@ class Session:
                 "task": task,
                 "layers": list(layers),
                 "records_calls": records_calls,
+                "has_unknown_past": has_unknown_past,
             },
         )
 

@@ -23,12 +23,19 @@ pub(crate) fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     convert(object, MAX_DEPTH, &mut location)
 }
 
+/// The longest location in messages, in characters.
+const LONGEST_PATH: usize = 120;
+
 /// Where in a value the conversion is, for messages.
 struct Location(Vec<String>);
 
 impl Location {
     fn error(&self, problem: &str) -> PyErr {
-        errors::value(format!("${} is {problem}", self.0.concat()))
+        let path = self.0.concat();
+        match path.char_indices().nth(LONGEST_PATH) {
+            Some((end, _)) => errors::value(format!("${}… is {problem}", path.get(..end).unwrap_or_default())),
+            None => errors::value(format!("${path} is {problem}")),
+        }
     }
 }
 

@@ -21,10 +21,6 @@ impl Outcome {
         Self { outcome, result }
     }
 
-    pub(crate) fn inner(&self) -> &EngineOutcome {
-        &self.outcome
-    }
-
     fn document(&self) -> Value {
         json::to_value(&self.outcome).unwrap_or_default()
     }

@@ -50,6 +50,7 @@ struct SessionOptions<'py> {
     task: Option<Bound<'py, PyAny>>,
     layers: Vec<String>,
     records_calls: bool,
+    has_unknown_past: bool,
 }
 
 /// A session.
@@ -167,6 +168,9 @@ impl Session {
         }
         if options.records_calls {
             session = session.with_call_recording();
+        }
+        if options.has_unknown_past {
+            session = session.with_unknown_past();
         }
         for layer in options.layers {
             let rules = engine.rules();

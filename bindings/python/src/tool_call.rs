@@ -17,10 +17,6 @@ impl ToolCall {
     pub(crate) fn new(call: EngineCall) -> Self {
         Self(call)
     }
-
-    pub(crate) fn inner(&self) -> &EngineCall {
-        &self.0
-    }
 }
 
 #[pymethods]
