@@ -4,6 +4,7 @@ import os as _os
 
 from ._callgate import VERSION as __version__
 from ._callgate import Decision, History, Outcome, ToolCall, mark_forked, normalize_json
+from ._drive import ToolResponse
 from .approvals import Answer, approve, deny
 from .engine import Engine, Watcher
 from .errors import (
@@ -44,6 +45,7 @@ __all__ = [
     "ToolCall",
     "ToolError",
     "ToolFailedError",
+    "ToolResponse",
     "UnsupportedError",
     "Watcher",
     "__version__",

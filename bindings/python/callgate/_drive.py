@@ -7,12 +7,26 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from ._callgate import Operation, ToolCall, ToolRequest
 from .errors import ToolError
 
 Tool = Callable[[ToolCall], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResponse:
+    """A result of a tool with more than its output; tools may return it in place of the output."""
+
+    output: Any
+    #: No tool was called: the output is a placeholder without meaning.
+    dry: bool = False
+    #: The call is not complete: the output asks for more input, or says where the result will be. It is never cached.
+    interim: bool = False
+    #: The output is complete only for this call, because parts of it are elsewhere. It is never cached.
+    single_use: bool = False
 
 
 class Driver:
@@ -77,7 +91,7 @@ class Driver:
             if inspect.iscoroutine(output):
                 output.close()
             raise TypeError("the tool is asynchronous; use the asynchronous form: `acall`, `arun_round` or `aresume`")
-        return self.operation.succeed(request, output)
+        return self._succeed(request, output)
 
     async def _await_tool(self, request: ToolRequest) -> Any:
         timeout = self.operation.timeout()
@@ -94,6 +108,12 @@ class Driver:
             raise
         except Exception as error:
             return self._fail(request, error)
+        return self._succeed(request, output)
+
+    def _succeed(self, request: ToolRequest, output: Any) -> Any:
+        if type(output) is ToolResponse:
+            flags = (output.dry, output.interim, output.single_use)
+            return self.operation.succeed(request, output.output, flags)
         return self.operation.succeed(request, output)
 
     def _call(self, request: ToolRequest) -> Any:

@@ -119,9 +119,9 @@ class Session:
         """As `call`, with a tool that may be asynchronous."""
         return await run_async(self._native.start(call), tool, self.propagate)
 
-    def driver(self, call: Call, tool: Tool) -> Driver:
+    def driver(self, call: Call, tool: Tool, propagate: tuple[type[BaseException], ...] = ()) -> Driver:
         """The driver of a call, which also has the exception of its tool."""
-        return Driver(self._native.start(call), tool, self.propagate)
+        return Driver(self._native.start(call), tool, (*self.propagate, *propagate))
 
     def resume_call(self, call: Call, request: Mapping[str, Any], answers: Answers, tool: Tool) -> Outcome:
         """Resumes a suspended call with its approval request and the answers to it."""
@@ -131,10 +131,17 @@ class Session:
         """As `resume_call`, with a tool that may be asynchronous."""
         return await self.resume_driver(call, request, answers, tool).run_async()
 
-    def resume_driver(self, call: Call, request: Mapping[str, Any], answers: Answers, tool: Tool) -> Driver:
+    def resume_driver(
+        self,
+        call: Call,
+        request: Mapping[str, Any],
+        answers: Answers,
+        tool: Tool,
+        propagate: tuple[type[BaseException], ...] = (),
+    ) -> Driver:
         """The driver of a resumed call."""
         operation = self._native.start_resume(call, dict(request), answers_of(request, answers))
-        return Driver(operation, tool, self.propagate)
+        return Driver(operation, tool, (*self.propagate, *propagate))
 
     def find_request(self, approval_id: str) -> dict[str, Any] | None:
         """The approval request of a suspended call in the store."""
@@ -154,6 +161,14 @@ class Session:
         """As `run_round`, with tools that may be asynchronous."""
         return _round(await run_async(self._native.start_round(history), tool, self.propagate))
 
+    def run_calls(self, calls: Sequence[Call], tool: Tool) -> Round:
+        """Runs the calls of one round that is not part of a history. All are decided before any runs; if one halts, none runs."""
+        return _round(run(self._native.start_calls(list(calls)), tool, self.propagate))
+
+    async def arun_calls(self, calls: Sequence[Call], tool: Tool) -> Round:
+        """As `run_calls`, with tools that may be asynchronous."""
+        return _round(await run_async(self._native.start_calls(list(calls)), tool, self.propagate))
+
     def resume(self, history: History, tool: Tool) -> Round:
         """Resumes from the history, before the model is called: runs the calls that were approved in the meantime."""
         return _round(run(self._native.start_resume_history(history), tool, self.propagate))
@@ -165,6 +180,10 @@ class Session:
     def abort(self, reason: str) -> None:
         """Ends the run: running calls are cancelled, and later ones do not run."""
         self._native.abort(reason)
+
+    def set_task(self, task: Any) -> None:
+        """Sets what the user asked for, which policies read as `$.task`: a string, or a list of strings or of `{text, at}`."""
+        self._native.set_task(task)
 
     def state(self) -> dict[str, Any]:
         """What the calls of the session have left: labels, facts, counts."""

@@ -1,6 +1,6 @@
 //! The options of an engine, as Python gives them.
 
-use callgate::json::{self, Value};
+use callgate::json::Value;
 use callgate::{CompiledPolicies, EngineBuilder, Keys, ToolDescriptor};
 use jiff::Timestamp;
 use pyo3::prelude::*;
@@ -65,10 +65,7 @@ impl EngineOptions<'_> {
     }
 }
 
-/// Reads the descriptors of tools: a list of MCP's or a provider's.
+/// Reads the descriptors of tools: a list, or the result of an MCP `tools/list`.
 pub(crate) fn read_tools(tools: &Value) -> PyResult<Vec<ToolDescriptor>> {
-    match json::from_value(tools.clone()) {
-        Ok(tools) => Ok(tools),
-        Err(_) => callgate::parse_tools(&tools.to_string()).map_err(|error| errors::value(format!("`tools`: {error}"))),
-    }
+    callgate::parse_tools(&tools.to_string()).map_err(|error| errors::value(format!("`tools`: {error}")))
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use callgate::ToolError;
+use callgate::{ToolError, ToolResponse};
 use pyo3::prelude::*;
 
 use crate::detached::drop_detached;
@@ -153,11 +153,18 @@ impl Operation {
         }
     }
 
-    /// Reports the result of a tool, and runs the engine on. What is not JSON fails the call.
-    fn succeed(&self, request: &Bound<'_, ToolRequest>, output: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    /// Reports the result of a tool, and runs the engine on. What is not JSON fails the call. `flags`: those of a `ToolResponse`.
+    #[pyo3(signature = (request, output, flags=(false, false, false)))]
+    fn succeed(
+        &self,
+        request: &Bound<'_, ToolRequest>,
+        output: &Bound<'_, PyAny>,
+        flags: (bool, bool, bool),
+    ) -> PyResult<Py<PyAny>> {
         let py = request.py();
+        let (dry, interim, single_use) = flags;
         let result = match to_value(output) {
-            Ok(output) => Ok(output.into()),
+            Ok(output) => Ok(ToolResponse { output, dry, interim, single_use }),
             Err(error) => Err(ToolError::new(format!("the tool's result is not JSON: {}", error.value(py)))
                 .with_kind("invalid_result")),
         };

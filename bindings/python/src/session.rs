@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use callgate::approval::IgnoredAnswer;
+use callgate::json::Value;
 use callgate::lifecycle::RunContext;
 use callgate::message::RequestPart;
-use callgate::{ConcurrentSession, Engine as InnerEngine, Round, Session as EngineSession, Task};
+use callgate::{ConcurrentSession, Engine as InnerEngine, Session as EngineSession, Task};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -37,6 +39,8 @@ struct SessionParts {
     mode: Mutex<Mode>,
     requester: Option<String>,
     run: RunContext,
+    /// The context of calls that have none of their own.
+    context: Value,
 }
 
 /// The options of a session.
@@ -61,6 +65,15 @@ pub(crate) struct Session {
 }
 
 impl SessionParts {
+    /// Reads a call, and gives it the context of the session if it has none.
+    fn read_call(&self, call: &Bound<'_, PyAny>) -> PyResult<callgate::ToolCall> {
+        let mut call = read_call(call)?;
+        if call.context.is_null() {
+            call.context.clone_from(&self.context);
+        }
+        Ok(call)
+    }
+
     fn mode(&self) -> MutexGuard<'_, Mode> {
         self.mode.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +134,7 @@ impl Session {
                     false => session.run_round(&mut history, &tools).await,
                 };
                 match round {
-                    Ok(round) => round_result(&engine, round),
+                    Ok(round) => round_result(&engine, round.outcomes, round.ignored),
                     Err(error) => {
                         let message = error.to_string();
                         Box::new(move |_: Python<'_>| Err(errors::state(message))) as OperationResult
@@ -133,10 +146,14 @@ impl Session {
 }
 
 /// A round as a tuple: the outcomes, and the answers that do not count.
-fn round_result(engine: &InnerEngine, round: Round) -> OperationResult {
-    let outcomes: Vec<Outcome> = round.outcomes.into_iter().map(|outcome| Outcome::new(engine, outcome)).collect();
+fn round_result(
+    engine: &InnerEngine,
+    outcomes: Vec<callgate::Outcome>,
+    ignored: Vec<IgnoredAnswer>,
+) -> OperationResult {
+    let outcomes: Vec<Outcome> = outcomes.into_iter().map(|outcome| Outcome::new(engine, outcome)).collect();
     let ignored: Vec<(String, &'static str, String)> =
-        round.ignored.into_iter().map(|answer| (answer.approval_id, answer.code, answer.why)).collect();
+        ignored.into_iter().map(|answer| (answer.approval_id, answer.code, answer.why)).collect();
     Box::new(move |py| {
         let list = PyList::empty(py);
         for outcome in outcomes {
@@ -160,9 +177,8 @@ impl Session {
         if let Some(name) = options.name {
             session = session.with_name(name);
         }
-        if let Some(context) = options.context {
-            session = session.with_context(read_context(&context)?);
-        }
+        let context = options.context.map(|context| read_context(&context)).transpose()?.unwrap_or_default();
+        session = session.with_context(context.clone());
         if let Some(tools) = options.tools {
             session = session.with_tools(read_tools(&to_value(&tools)?)?);
         }
@@ -178,13 +194,11 @@ impl Session {
             session = session.with_layer(layer.map_err(|error| errors::rules(py, &error))?);
         }
         if let Some(task) = options.task {
-            let task = Task::from_json(&to_value(&task)?)
-                .map_err(|wanted| errors::value(format!("`task` must be {wanted}")))?;
-            session.set_task(task);
+            session.set_task(read_task(&task)?);
         }
         let run = session.run().clone();
         let mode = Mutex::new(Mode::New(Box::new(session)));
-        let parts = SessionParts { engine, mode, requester: options.requester, run };
+        let parts = SessionParts { engine, mode, requester: options.requester, run, context };
         Ok(Self { parts: Detached::new(parts), owner: OwnerProcess::current() })
     }
 
@@ -192,7 +206,7 @@ impl Session {
     fn start(&self, call: &Bound<'_, PyAny>) -> PyResult<Operation> {
         let parts = self.parts()?;
         let (engine, session) = (parts.engine.clone(), parts.calls()?);
-        let call = read_call(call)?;
+        let call = parts.read_call(call)?;
         Ok(Operation::new(|context| {
             Box::pin(async move {
                 let outcome = session.execute(call, &PythonTools(context)).await;
@@ -210,7 +224,7 @@ impl Session {
     ) -> PyResult<Operation> {
         let parts = self.parts()?;
         let (engine, session) = (parts.engine.clone(), parts.calls()?);
-        let (call, request) = (read_call(call)?, read_request(request)?);
+        let (call, request) = (parts.read_call(call)?, read_request(request)?);
         let answers = answers.iter().map(read_answer).collect::<PyResult<Vec<_>>>()?;
         Ok(Operation::new(|context| {
             Box::pin(async move {
@@ -243,6 +257,19 @@ impl Session {
         self.start_history(history, false)
     }
 
+    /// Starts a round of calls that are not part of a history.
+    fn start_calls(&self, calls: Vec<Bound<'_, PyAny>>) -> PyResult<Operation> {
+        let parts = self.parts()?;
+        let (engine, session) = (parts.engine.clone(), parts.rounds()?);
+        let calls = calls.iter().map(|call| parts.read_call(call)).collect::<PyResult<Vec<_>>>()?;
+        Ok(Operation::new(|context| {
+            Box::pin(async move {
+                let outcomes = session.lock().await.execute_round(calls, &PythonTools(context)).await;
+                round_result(&engine, outcomes, Vec::new())
+            })
+        }))
+    }
+
     /// Starts to resume the session from its history.
     fn start_resume_history(&self, history: &Bound<'_, History>) -> PyResult<Operation> {
         self.start_history(history, true)
@@ -253,7 +280,7 @@ impl Session {
         let parts = self.parts()?;
         let session = parts.calls()?;
         let py = call.py();
-        let call = read_call(call)?;
+        let call = parts.read_call(call)?;
         Ok(py.detach(|| Decision::new(&parts.engine.decide(&call, &session.state()))))
     }
 
@@ -264,9 +291,31 @@ impl Session {
         Ok(())
     }
 
-    /// The state of a session of single calls, as JSON values.
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let session = self.parts()?.calls()?;
-        to_python(py, &session.state().document())
+    /// Sets what the user asked for, which policies read as `$.task`. For sessions of rounds.
+    fn set_task(&self, task: &Bound<'_, PyAny>) -> PyResult<()> {
+        let session = self.parts()?.rounds()?;
+        let task = read_task(task)?;
+        session.try_lock().map_err(|_| errors::state("the session runs a round"))?.set_task(task);
+        Ok(())
     }
+
+    /// The state of the session, as JSON values.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let parts = self.parts()?;
+        let rounds = match &*parts.mode() {
+            Mode::Rounds(session) => Some(Arc::clone(session)),
+            _ => None,
+        };
+        match rounds {
+            Some(session) => {
+                let session = session.try_lock().map_err(|_| errors::state("the session runs a round"))?;
+                to_python(py, session.state().document())
+            }
+            None => to_python(py, parts.calls()?.state().document()),
+        }
+    }
+}
+
+fn read_task(task: &Bound<'_, PyAny>) -> PyResult<Task> {
+    Task::from_json(&to_value(task)?).map_err(|wanted| errors::value(format!("`task` must be {wanted}")))
 }

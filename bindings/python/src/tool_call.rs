@@ -36,6 +36,22 @@ impl ToolCall {
         Ok(Self(call))
     }
 
+    /// A request by another MCP method than `tools/call`, such as `resources/read`.
+    #[staticmethod]
+    #[pyo3(signature = (method, params, *, id=String::new(), server=None, context=None))]
+    fn for_method(
+        method: &str,
+        params: &Bound<'_, PyAny>,
+        id: String,
+        server: Option<String>,
+        context: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let mut call = EngineCall::for_method(id, method, to_value(params)?);
+        call.server = server;
+        call.context = context.map(read_context).transpose()?.unwrap_or_default();
+        Ok(Self(call))
+    }
+
     /// The id.
     #[getter]
     fn id(&self) -> &str {

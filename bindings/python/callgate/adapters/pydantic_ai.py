@@ -62,13 +62,12 @@ class CallgateToolset(WrapperToolset[Any]):
             returned.append(await super(CallgateToolset, self).call_tool(name, arguments, ctx, tool))
             return to_json(returned[-1])
 
-        session.propagate = CONTROL_FLOW
         request = await session.afind_request(f"approval_{call.id}")
-        outcome = None if request else await session.acall(call, run)
+        outcome = None if request else await session.driver(call, run, CONTROL_FLOW).run_async()
         request = request or (outcome.approval if outcome is not None else None)
         if request is not None and (ctx.tool_call_approved or outcome is None):
             answers = [Answer(True, edited_input=None if given == requested else given)] if ctx.tool_call_approved else []
-            outcome = await session.aresume_call(call, request, answers, run)
+            outcome = await session.resume_driver(call, request, answers, run, CONTROL_FLOW).run_async()
         return _result(outcome, returned)
 
     def _session(self, ctx: RunContext[Any]) -> Session:
