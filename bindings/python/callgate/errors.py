@@ -57,19 +57,8 @@ class RulesError(CallgateError):
 
 
 def _diagnostic(document: dict[str, Any]) -> Diagnostic:
-    location = document.get("location") or document.get("span") or {}
-    member = lambda name: document.get(name, location.get(name))  # noqa: E731
-    return Diagnostic(
-        code=document["code"],
-        name=document["name"],
-        severity=document["severity"],
-        message=document["message"],
-        file=member("file"),
-        line=member("line"),
-        column=member("column"),
-        help=document.get("help"),
-        policy=document.get("policy"),
-    )
+    members: dict[str, Any] = {name: document.get(name) for name in Diagnostic.__slots__}
+    return Diagnostic(**members)
 
 
 class StateError(CallgateError):

@@ -6,7 +6,7 @@ import functools
 import inspect
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from ._callgate import Outcome, ToolCall
 from ._drive import Driver
@@ -14,22 +14,32 @@ from .engine import Engine
 from .errors import ApprovalRequiredError, CallDeniedError, StateError, ToolFailedError, UnsupportedError
 from .session import Answers, Session
 
-__all__ = ["guard"]
+__all__ = ["Guarded", "guard"]
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 SessionSource = Engine | Session | Callable[[], Session]
 
 
-def guard(source: SessionSource, *, tool: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+class Guarded(Protocol[P, R]):
+    """A guarded function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    def resume(self, error: ApprovalRequiredError, answers: Answers) -> R:
+        """Resumes the call of an `ApprovalRequiredError`."""
+
+
+def guard(source: SessionSource, *, tool: str | None = None) -> Callable[[Callable[P, R]], Guarded[P, R]]:
     """Evaluates every call of a function before it runs. `source`: an engine, a session, or a function that returns the
     session of the present request. `tool`: the name of the tool; by default the function's.
 
     A denied call raises `CallDeniedError`, a pending one `ApprovalRequiredError`; `function.resume(error, answer)` resumes it.
     """
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        return _GuardedFunction(source, tool or function.__name__, function).wrapper()
+    def decorate(function: Callable[P, R]) -> Guarded[P, R]:
+        wrapper: Guarded[P, R] = _GuardedFunction(source, tool or function.__name__, function).wrapper()
+        return wrapper
 
     return decorate
 
@@ -49,32 +59,33 @@ class _GuardedFunction:
         self.positional_only = [p.name for p in self.signature.parameters.values() if p.kind is p.POSITIONAL_ONLY]
 
     def wrapper(self) -> Any:
-        if inspect.iscoroutinefunction(self.function):
+        return self._asynchronous() if inspect.iscoroutinefunction(self.function) else self._synchronous()
 
-            @functools.wraps(self.function)
-            async def guarded(*args: Any, **kwargs: Any) -> Any:
-                call = self.call(args, kwargs)
-                driver = self.current_session().driver(call, self.run)
-                return self.result(call, driver, await driver.run_async())
+    def _synchronous(self) -> Any:
+        @functools.wraps(self.function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            call = self.call(args, kwargs)
+            driver = self.current_session().driver(call, self.run)
+            return self.result(call, driver, driver.run())
 
-            async def resume(error: ApprovalRequiredError, answers: Answers) -> Any:
-                driver = self.resume(error, answers)
-                return self.result(error.call, driver, await driver.run_async())
+        def resume(error: ApprovalRequiredError, answers: Answers) -> Any:
+            driver = self.resume(error, answers)
+            return self.result(error.call, driver, driver.run())
 
-        else:
+        return _with_resume(guarded, resume)
 
-            @functools.wraps(self.function)
-            def guarded(*args: Any, **kwargs: Any) -> Any:
-                call = self.call(args, kwargs)
-                driver = self.current_session().driver(call, self.run)
-                return self.result(call, driver, driver.run())
+    def _asynchronous(self) -> Any:
+        @functools.wraps(self.function)
+        async def guarded(*args: Any, **kwargs: Any) -> Any:
+            call = self.call(args, kwargs)
+            driver = self.current_session().driver(call, self.run)
+            return self.result(call, driver, await driver.run_async())
 
-            def resume(error: ApprovalRequiredError, answers: Answers) -> Any:
-                driver = self.resume(error, answers)
-                return self.result(error.call, driver, driver.run())
+        async def resume(error: ApprovalRequiredError, answers: Answers) -> Any:
+            driver = self.resume(error, answers)
+            return self.result(error.call, driver, await driver.run_async())
 
-        guarded.resume = resume  # type: ignore[attr-defined]
-        return guarded
+        return _with_resume(guarded, resume)
 
     def current_session(self) -> Session:
         session = self.session if isinstance(self.session, Session) else self.session()
@@ -107,3 +118,8 @@ class _GuardedFunction:
         if driver.error is not None:
             raise ToolFailedError(outcome) from driver.error
         raise (ToolFailedError if outcome.kind in ("failed", "indeterminate") else CallDeniedError)(outcome)
+
+
+def _with_resume(guarded: Any, resume: Any) -> Any:
+    guarded.resume = resume
+    return guarded

@@ -113,11 +113,13 @@ class Session:
 
     def call(self, call: Call, tool: Tool) -> Outcome:
         """Evaluates a call, runs `tool(call)` if the policies allow it, and returns the outcome."""
-        return run(self._native.start(call), tool, self.propagate)
+        outcome: Outcome = run(self._native.start(call), tool, self.propagate)
+        return outcome
 
     async def acall(self, call: Call, tool: Tool) -> Outcome:
         """As `call`, with a tool that may be asynchronous."""
-        return await run_async(self._native.start(call), tool, self.propagate)
+        outcome: Outcome = await run_async(self._native.start(call), tool, self.propagate)
+        return outcome
 
     def driver(self, call: Call, tool: Tool, propagate: tuple[type[BaseException], ...] = ()) -> Driver:
         """The driver of a call, which also has the exception of its tool."""
@@ -125,11 +127,13 @@ class Session:
 
     def resume_call(self, call: Call, request: Mapping[str, Any], answers: Answers, tool: Tool) -> Outcome:
         """Resumes a suspended call with its approval request and the answers to it."""
-        return self.resume_driver(call, request, answers, tool).run()
+        outcome: Outcome = self.resume_driver(call, request, answers, tool).run()
+        return outcome
 
     async def aresume_call(self, call: Call, request: Mapping[str, Any], answers: Answers, tool: Tool) -> Outcome:
         """As `resume_call`, with a tool that may be asynchronous."""
-        return await self.resume_driver(call, request, answers, tool).run_async()
+        outcome: Outcome = await self.resume_driver(call, request, answers, tool).run_async()
+        return outcome
 
     def resume_driver(
         self,
