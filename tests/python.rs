@@ -114,7 +114,16 @@ fn the_types_of_the_package_are_consistent() {
     let site = unpacked(directory.path());
     succeed(
         python(&site)
-            .args(["-m", "mypy", "--strict", "--no-incremental", "--cache-dir", "/dev/null", "-p", "callgate"])
+            .args([
+                "-m",
+                "mypy",
+                "--strict",
+                "--no-incremental",
+                "--cache-dir",
+                "/dev/null",
+                "-p",
+                "callgate",
+            ])
             .env("MYPYPATH", &site)
             .current_dir(directory.path()),
     );
@@ -137,8 +146,11 @@ fn exported(path: &Path) -> Value {
             json!({ "calls": calls.collect::<Vec<_>>(), "task": task.map(|task| task["turns"].clone()) })
         })
         .collect();
-    let results: Vec<Value> =
-        case.records.iter().map(|record| json!([record.call.id, callgate::json::to_value(record).unwrap()["recorded"]])).collect();
+    let results: Vec<Value> = case
+        .records
+        .iter()
+        .map(|record| json!([record.call.id, callgate::json::to_value(record).unwrap()["recorded"]]))
+        .collect();
     json!({ "rules": case.rules, "tools": case.tools, "layers": case.layers, "rounds": rounds, "results": results })
 }
 
@@ -148,7 +160,8 @@ fn printed(result: &Value) -> String {
         return error.to_owned();
     }
     let outcomes = result["outcomes"].as_array().unwrap();
-    let outcomes = outcomes.iter().map(|text| callgate::json::from_str::<Outcome>(text.as_str().unwrap()).unwrap());
+    let outcomes =
+        outcomes.iter().map(|text| callgate::json::from_str::<Outcome>(text.as_str().unwrap()).unwrap());
     let mut printed: String = outcomes.map(|outcome| cases::print(&outcome)).collect();
     if result["state"] != *SessionState::default().document() {
         printed.push_str(&format!("session: {}\n", result["state"]));
@@ -160,12 +173,13 @@ fn printed(result: &Value) -> String {
 fn each_case_has_the_same_outcomes_in_python() {
     let directory = tempfile::tempdir().unwrap();
     let site = unpacked(directory.path());
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(fixtures::root().join("tests/cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(fixtures::root().join("tests/cases"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.sort();
     let input: String = paths.iter().map(|path| format!("{}\n", exported(path))).collect();
-    let (output, done) =
-        run(python(&site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
+    let (output, done) = run(python(&site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
     assert!(done, "{output}");
     let results: Vec<Value> = output.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     assert_eq!(results.len(), paths.len());

@@ -98,6 +98,11 @@ impl Decision {
     }
 
     fn __repr__(&self) -> String {
-        format!("Decision(effect={:?}, code={:?}, message={:?})", self.effect.name(), self.reason.code, self.reason.message)
+        format!(
+            "Decision(effect={:?}, code={:?}, message={:?})",
+            self.effect.name(),
+            self.reason.code,
+            self.reason.message
+        )
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use callgate::approval::Inbox;
 use callgate::host::StateStore;
 use callgate::message::{Approver, ResponsePart};
-use callgate::{LoadError, load, load_text};
 use callgate::{Engine as InnerEngine, SessionState};
+use callgate::{LoadError, load, load_text};
 use pyo3::prelude::*;
 use std::sync::Arc;
 

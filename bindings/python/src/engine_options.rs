@@ -45,7 +45,8 @@ impl EngineOptions<'_> {
         };
         let fixed = self.fixed_time.map(|text| text.parse::<Timestamp>()).transpose();
         let fixed = fixed.map_err(|error| errors::value(format!("`fixed_time` is not RFC 3339: {error}")))?;
-        let mut builder = callgate::Engine::builder(policies).clock(OperationClock::new(fixed)).keys(keys.clone());
+        let mut builder =
+            callgate::Engine::builder(policies).clock(OperationClock::new(fixed)).keys(keys.clone());
         if let Some(opened) = &opened {
             builder = builder.store(Arc::clone(&opened.store));
         }

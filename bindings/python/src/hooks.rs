@@ -27,16 +27,19 @@ impl PythonHook {
     /// # Errors
     /// If it has none of the methods: nothing of a guard may be dropped silently.
     pub(crate) fn new(hook: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
-            Ok(hook.getattr_opt(name)?.map(Bound::unbind))
-        };
+        let method =
+            |name: &str| -> PyResult<Option<Py<PyAny>>> { Ok(hook.getattr_opt(name)?.map(Bound::unbind)) };
         let id = match hook.getattr_opt("id")? {
             Some(id) => id.extract()?,
             None => hook.get_type().qualname()?.to_string(),
         };
-        let read = Self { id, before: method("before")?, after: method("after")?, on_error: method("on_error")? };
+        let read =
+            Self { id, before: method("before")?, after: method("after")?, on_error: method("on_error")? };
         if read.before.is_none() && read.after.is_none() && read.on_error.is_none() {
-            return Err(errors::value(format!("the hook `{}` has no method `before`, `after` or `on_error`", read.id)));
+            return Err(errors::value(format!(
+                "the hook `{}` has no method `before`, `after` or `on_error`",
+                read.id
+            )));
         }
         Ok(read)
     }
@@ -44,7 +47,10 @@ impl PythonHook {
     fn call_before(&self, call: &HookCall<'_>) -> BeforeAction {
         let Some(before) = &self.before else { return BeforeAction::Continue };
         let decided = Python::attach(|py| {
-            let action = before.bind(py).call1((ToolCall::new(call.call.clone()),)).and_then(|action| read_action(&action));
+            let action = before
+                .bind(py)
+                .call1((ToolCall::new(call.call.clone()),))
+                .and_then(|action| read_action(&action));
             action.map_err(|error| error.write_unraisable(py, Some(before.bind(py))))
         });
         decided.unwrap_or_else(|()| BeforeAction::Block(format!("the hook `{}` failed", self.id)))
@@ -54,7 +60,8 @@ impl PythonHook {
         let Some(on_error) = &self.on_error else { return ErrorAction::Keep };
         Python::attach(|py| {
             let message = (ToolCall::new(call.call.clone()), error.message.clone());
-            let action = on_error.bind(py).call1(message).and_then(|action| read_error_action(&action, error));
+            let action =
+                on_error.bind(py).call1(message).and_then(|action| read_error_action(&action, error));
             action.unwrap_or_else(|failure| {
                 failure.write_unraisable(py, Some(on_error.bind(py)));
                 ErrorAction::Keep
@@ -66,7 +73,8 @@ impl PythonHook {
         let Some(after) = &self.after else { return };
         Python::attach(|py| {
             let document = callgate::json::to_value(outcome).unwrap_or_default();
-            if let Err(error) = to_python(py, &document).and_then(|outcome| after.bind(py).call1((outcome,))) {
+            if let Err(error) = to_python(py, &document).and_then(|outcome| after.bind(py).call1((outcome,)))
+            {
                 error.write_unraisable(py, Some(after.bind(py)));
             }
         });
@@ -95,7 +103,8 @@ impl Middleware for PythonHook {
 /// The name of an action of `callgate.hooks`.
 fn action_name(action: &Bound<'_, PyAny>) -> PyResult<String> {
     let name = action.getattr_opt("action")?;
-    name.and_then(|name| name.extract().ok()).ok_or_else(|| errors::value("a hook must return `None` or an action of `callgate.hooks`"))
+    name.and_then(|name| name.extract().ok())
+        .ok_or_else(|| errors::value("a hook must return `None` or an action of `callgate.hooks`"))
 }
 
 fn member(action: &Bound<'_, PyAny>, name: &str) -> PyResult<Value> {
@@ -118,7 +127,11 @@ fn read_action(action: &Bound<'_, PyAny>) -> PyResult<BeforeAction> {
             message: text("message")?,
             approvers: action.getattr("approvers")?.extract()?,
             quorum: action.getattr("quorum")?.extract()?,
-            expires: action.getattr("expires_seconds")?.extract::<Option<f64>>()?.map(duration).transpose()?,
+            expires: action
+                .getattr("expires_seconds")?
+                .extract::<Option<f64>>()?
+                .map(duration)
+                .transpose()?,
         }),
         "block" => BeforeAction::Block(text("message")?),
         "halt" => BeforeAction::Halt(text("message")?),

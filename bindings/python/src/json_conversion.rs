@@ -33,7 +33,9 @@ impl Location {
     fn error(&self, problem: &str) -> PyErr {
         let path = self.0.concat();
         match path.char_indices().nth(LONGEST_PATH) {
-            Some((end, _)) => errors::value(format!("${}… is {problem}", path.get(..end).unwrap_or_default())),
+            Some((end, _)) => {
+                errors::value(format!("${}… is {problem}", path.get(..end).unwrap_or_default()))
+            }
             None => errors::value(format!("${path} is {problem}")),
         }
     }
@@ -76,7 +78,9 @@ fn convert(object: &Bound<'_, PyAny>, depth: usize, location: &mut Location) -> 
             .map_err(|_| location.error("an infinite number or NaN, which JSON does not have"));
     }
     let class = object.get_type().qualname()?;
-    Err(location.error(&format!("of the type `{class}`, which is not JSON; convert it to a dict, list, string or number")))
+    Err(location.error(&format!(
+        "of the type `{class}`, which is not JSON; convert it to a dict, list, string or number"
+    )))
 }
 
 fn inner_depth(depth: usize, location: &Location) -> PyResult<usize> {
@@ -104,7 +108,9 @@ fn members(map: &Bound<'_, PyDict>, depth: usize, location: &mut Location) -> Py
     let mut members = Map::with_capacity(map.len());
     for (key, member) in map.iter() {
         let Ok(name) = key.cast::<PyString>() else {
-            return Err(location.error(&format!("a dict with the key {}, which is not a string", key.repr()?)));
+            return Err(
+                location.error(&format!("a dict with the key {}, which is not a string", key.repr()?))
+            );
         };
         let name = string_of(name, location)?;
         let value = match needs_location(&member) {

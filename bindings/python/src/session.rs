@@ -91,7 +91,9 @@ impl SessionParts {
         }
         match &*mode {
             Mode::Calls(session) => Ok(session.clone()),
-            _ => Err(errors::state("this session runs rounds of a history; open another one for single calls")),
+            _ => {
+                Err(errors::state("this session runs rounds of a history; open another one for single calls"))
+            }
         }
     }
 
@@ -99,7 +101,9 @@ impl SessionParts {
     fn rounds(&self) -> PyResult<Arc<tokio::sync::Mutex<EngineSession>>> {
         let mut mode = self.mode();
         if self.requester.is_some() {
-            return Err(errors::state("a session with a `requester` runs single calls, and no rounds of a history"));
+            return Err(errors::state(
+                "a session with a `requester` runs single calls, and no rounds of a history",
+            ));
         }
         if let Mode::New(_) = *mode
             && let Mode::New(session) = std::mem::replace(&mut *mode, Mode::Changing)
@@ -108,7 +112,9 @@ impl SessionParts {
         }
         match &*mode {
             Mode::Rounds(session) => Ok(Arc::clone(session)),
-            _ => Err(errors::state("this session runs single calls; open another one for rounds of a history")),
+            _ => {
+                Err(errors::state("this session runs single calls; open another one for rounds of a history"))
+            }
         }
     }
 }

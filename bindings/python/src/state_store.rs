@@ -82,7 +82,9 @@ fn file_keys(file: &Path, is_sealed: bool) -> PyResult<Keys> {
 
 fn integrity_error(url: &str, error: &IntegrityError) -> PyErr {
     errors::store(match error {
-        IntegrityError::OtherKeys => format!("`{url}` was created with other keys; use those, or another state store"),
+        IntegrityError::OtherKeys => {
+            format!("`{url}` was created with other keys; use those, or another state store")
+        }
         IntegrityError::Lost | IntegrityError::OtherAnchor => format!(
             "the state store `{url}` does not match its anchor (`PATH.anchor`), or one of them is missing: restore both files \
              from one backup. To accept the state store as it is, although calls may have run since, run \

@@ -113,9 +113,13 @@ pub(crate) fn read_call(object: &Bound<'_, PyAny>) -> PyResult<EngineCall> {
     let Value::Object(members) = to_value(members)? else {
         return Err(errors::value("a call must be a dict"));
     };
-    let unknown = members.keys().find(|key| !["id", "tool", "input", "server", "context"].contains(&key.as_str()));
+    let unknown =
+        members.keys().find(|key| !["id", "tool", "input", "server", "context"].contains(&key.as_str()));
     if let Some(unknown) = unknown {
-        return Err(errors::value(format!("a call has no `{unknown}`; it has `tool`, `input`, `id`, `server` and `context`")));
+        return Err(errors::value(format!(
+            "a call has no `{unknown}`; it has `tool`, `input`, `id`, `server` and `context`"
+        )));
     }
-    callgate::json::from_value(Value::Object(members)).map_err(|error| errors::value(format!("not a call: {error}")))
+    callgate::json::from_value(Value::Object(members))
+        .map_err(|error| errors::value(format!("not a call: {error}")))
 }
