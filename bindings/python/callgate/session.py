@@ -59,7 +59,7 @@ class Session:
     """One run of an agent: its calls, and what they leave behind for later ones.
 
     A session runs either single calls (`call`), which may come from several threads and tasks at once, or the rounds of a
-    history (`run_round`, `resume`). Leaving its context manager aborts calls that still run.
+    history (`run_round`, `resume`). Leaving its context manager ends it: no later call runs.
     """
 
     __slots__ = ("_native", "name", "propagate")
@@ -182,7 +182,7 @@ class Session:
         return _round(await run_async(self._native.start_resume_history(history), tool, self.propagate))
 
     def abort(self, reason: str) -> None:
-        """Ends the run: running calls are cancelled, and later ones do not run."""
+        """Ends the run: no later call runs."""
         self._native.abort(reason)
 
     def set_task(self, task: Any) -> None:

@@ -68,10 +68,13 @@ fn convert(object: &Bound<'_, PyAny>, depth: usize, location: &mut Location) -> 
     if let Ok(tuple) = object.cast::<PyTuple>() {
         return items(tuple.iter(), inner_depth(depth, location)?, location);
     }
-    if object.is_instance(decimal_class(object.py())?)? {
-        return object
-            .str()?
-            .to_cow()?
+    // Neither here nor above does code of the value's class run: it could change what is being converted.
+    let decimal = decimal_class(object.py())?;
+    if object.get_type().is_subclass(decimal)? {
+        let text = decimal.call_method1(intern!(object.py(), "__str__"), (object,))?;
+        return text
+            .cast::<PyString>()?
+            .to_str()?
             .replace("E+", "e")
             .parse()
             .map(Value::Number)

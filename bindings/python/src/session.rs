@@ -290,7 +290,7 @@ impl Session {
         Ok(py.detach(|| Decision::new(&parts.engine.decide(&call, &session.state()))))
     }
 
-    /// Ends the run: running calls are cancelled, and later ones do not run.
+    /// Ends the run: no later call runs.
     fn abort(&self, py: Python<'_>, reason: String) -> PyResult<()> {
         let parts = self.parts()?;
         py.detach(|| parts.run.abort(reason));

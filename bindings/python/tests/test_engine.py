@@ -107,6 +107,23 @@ def test_what_is_not_json_is_refused_with_its_location(value: Any, problem: str)
         normalize_json(value)
 
 
+def test_code_of_a_value_does_not_run_while_it_is_converted() -> None:
+    document: dict[str, Any] = {}
+
+    class Hostile(Decimal):
+        def __str__(self) -> str:
+            document.clear()
+            return "1e5"
+
+        @property
+        def __class__(self) -> Any:
+            document.clear()
+            return Decimal
+
+    document.update({str(number): Hostile(number) for number in range(5)})
+    assert normalize_json(document) == {str(number): number for number in range(5)}
+
+
 def test_deep_and_endless_values_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
