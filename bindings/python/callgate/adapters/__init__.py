@@ -1,1 +1,1 @@
-"""Adapters for agent frameworks: `callgate.adapters.langchain`, `openai_agents`, `pydantic_ai` and `fastmcp`."""
+"""Adapters: `callgate.adapters.langchain`, `openai_agents`, `pydantic_ai`, `fastmcp` and `mcp_server`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,8 +26,8 @@ CallContext = MiddlewareContext[mcp.types.CallToolRequestParams]
 class CallgateMiddleware(Middleware):
     """Evaluates every tool call of a FastMCP server against the policies of an engine.
 
-    `caller`: a function of the middleware context that returns the name of the caller; by default the client of the verified access
-    token, or else the MCP session. `context`: what the host vouches for, or a function that returns it. `server`: the name of the server
+    `caller`: a function of the middleware context that returns the name of the caller; by default the client and subject of
+    the verified access token, or else the MCP session. `context`: what the host vouches for, or a function that returns it. `server`: the name of the server
     in policies.
 
     A call that needs approval returns an error result: the caller makes the same call again once it was approved, with
@@ -78,7 +79,9 @@ class CallgateMiddleware(Middleware):
 def _default_caller(context: CallContext) -> str:
     token = get_access_token()
     if token is not None:
-        return f"client:{token.client_id}"
+        # Users of one client are different callers.
+        claims = token.claims or {}
+        return "client:" + json.dumps([token.client_id, claims.get("iss"), claims.get("sub")])
     fastmcp_context = context.fastmcp_context
     return f"session:{fastmcp_context.session_id}" if fastmcp_context is not None else "session"
 
