@@ -80,7 +80,7 @@ pub fn print(outcome: &Outcome) -> String {
         members.remove(changing);
     }
     members.retain(|_, value| !value.is_null());
-    if let Some(approval) = members.get_mut("approval").and_then(callgate::json::Value::as_object_mut) {
+    if let Some(approval) = members.get_mut("approval").and_then(Value::as_object_mut) {
         approval.remove("approvalToken");
     }
     let policies = members.remove("policies").unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use callgate::SessionState;
-use callgate::call::Outcome;
+use callgate::call::{Outcome, RecordedResult};
 use callgate::json::{Value, json};
 
 use crate::packages::{self, run};
@@ -149,7 +149,13 @@ fn exported(path: &Path) -> Value {
     let results: Vec<Value> = case
         .records
         .iter()
-        .map(|record| json!([record.call.id, callgate::json::to_value(record).unwrap()["recorded"]]))
+        .filter_map(|record| {
+            let recorded = match record.recorded.as_ref()? {
+                RecordedResult::Output(output) => json!({ "output": output }),
+                RecordedResult::Error { message, kind } => json!({ "error": message, "kind": kind }),
+            };
+            Some(json!([record.call.id, recorded]))
+        })
         .collect();
     json!({ "rules": case.rules, "tools": case.tools, "layers": case.layers, "rounds": rounds, "results": results })
 }

@@ -32,8 +32,7 @@ def run(case):
             return ToolResponse(None, dry=True)
         if "output" in recorded:
             return recorded["output"]
-        error = recorded["error"]
-        raise ToolError(error, recorded.get("kind")) if isinstance(error, str) else ToolError(**error)
+        raise ToolError(recorded["error"], recorded["kind"])
 
     try:
         engine = Engine.from_text(case["rules"], keys=KEYS, tools=case["tools"], fixed_time=NOON)

@@ -16,7 +16,6 @@ use crate::decision::Decision;
 use crate::detached::Detached;
 use crate::engine_options::EngineOptions;
 use crate::errors;
-use crate::fork_guard::OwnerProcess;
 use crate::json_conversion::to_python;
 use crate::tool_call::read_call;
 
@@ -31,13 +30,12 @@ pub(crate) struct EngineParts {
 #[pyclass(frozen, subclass, module = "callgate._callgate")]
 pub(crate) struct Engine {
     parts: Detached<EngineParts>,
-    owner: OwnerProcess,
 }
 
 impl Engine {
     /// The engine, in the process that created it.
     pub(crate) fn parts(&self) -> PyResult<&EngineParts> {
-        self.owner.check()?;
+        self.parts.check_owner()?;
         self.parts.as_ref().ok_or_else(|| errors::state("the engine is closed"))
     }
 
@@ -69,7 +67,7 @@ impl Engine {
         let (builder, opened) = options.builder(py, policies)?;
         let engine = py.detach(|| builder.build());
         let parts = EngineParts { engine, store: opened.map(|opened| opened.store), paths };
-        Ok(Self { parts: Detached::new(parts), owner: OwnerProcess::current() })
+        Ok(Self { parts: Detached::new(parts) })
     }
 
     /// The digest of the active rules.

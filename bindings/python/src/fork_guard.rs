@@ -25,9 +25,14 @@ impl OwnerProcess {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
+    /// Whether it is this one.
+    pub(crate) fn is_current(self) -> bool {
+        self.0 == FORKS.load(Ordering::Relaxed)
+    }
+
     /// Fails in a forked child of the process.
     pub(crate) fn check(self) -> PyResult<()> {
-        if self.0 == FORKS.load(Ordering::Relaxed) {
+        if self.is_current() {
             return Ok(());
         }
         Err(errors::state(

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use callgate::{ToolError, ToolResponse};
 use pyo3::prelude::*;
 
-use crate::detached::drop_detached;
 use crate::errors;
+use crate::fork_guard::OwnerProcess;
 use crate::json_conversion::to_value;
 use crate::tool_requests::{RequestQueue, ToolRequest};
 use crate::wake_signal::WakeSignal;
@@ -99,6 +99,7 @@ pub(crate) struct Operation {
     /// `None` after the end.
     future: Mutex<Option<OperationFuture>>,
     context: Arc<OperationContext>,
+    owner: OwnerProcess,
 }
 
 impl Operation {
@@ -107,7 +108,8 @@ impl Operation {
         create: impl FnOnce(Arc<OperationContext>) -> Pin<Box<dyn Future<Output = OperationResult> + Send>>,
     ) -> Self {
         let context = Arc::<OperationContext>::default();
-        Self { future: Mutex::new(Some(create(Arc::clone(&context)))), context }
+        let future = Mutex::new(Some(create(Arc::clone(&context))));
+        Self { future, context, owner: OwnerProcess::current() }
     }
 
     fn take_future(&self) -> Option<OperationFuture> {
@@ -116,6 +118,7 @@ impl Operation {
 
     /// Runs the engine until something else has to happen.
     fn advance(&self) -> PyResult<Step> {
+        self.owner.check()?;
         let Some(mut future) = self.take_future() else {
             return Err(errors::state("the operation has ended, or another thread runs it"));
         };
@@ -204,13 +207,13 @@ impl Operation {
 
     /// Gives the operation up. A call whose tool was started counts as started.
     fn close(&self) {
-        drop_detached(self.take_future());
+        self.owner.drop_detached(self.take_future());
     }
 }
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        drop_detached(self.take_future());
+        self.owner.drop_detached(self.take_future());
     }
 }
 

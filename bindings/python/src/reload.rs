@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use crate::detached::drop_detached;
+use crate::detached::Detached;
 use crate::engine::Engine;
 use crate::errors;
 
 /// A running watcher. It stops when it is closed or dropped.
 #[pyclass(frozen, module = "callgate._callgate")]
-pub(crate) struct Watcher(Mutex<Option<RulesWatcher>>);
+pub(crate) struct Watcher(Mutex<Detached<RulesWatcher>>);
 
 #[pymethods]
 impl Watcher {
@@ -39,18 +39,12 @@ impl Watcher {
         let watcher = py
             .detach(|| RulesWatcher::start(reloader, options))
             .map_err(|error| errors::state(format!("the files can't be watched: {error}")))?;
-        Ok(Self(Mutex::new(Some(watcher))))
+        Ok(Self(Mutex::new(Detached::new(watcher))))
     }
 
     /// Stops watching. Nothing changes afterwards.
     fn close(&self) {
-        drop_detached(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.close();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).close();
     }
 }
 

@@ -16,7 +16,6 @@ use crate::detached::Detached;
 use crate::engine::Engine;
 use crate::engine_options::read_tools;
 use crate::errors;
-use crate::fork_guard::OwnerProcess;
 use crate::history::History;
 use crate::json_conversion::{to_python, to_value};
 use crate::operation::{Operation, OperationResult};
@@ -61,7 +60,6 @@ struct SessionOptions<'py> {
 #[pyclass(frozen, module = "callgate._callgate")]
 pub(crate) struct Session {
     parts: Detached<SessionParts>,
-    owner: OwnerProcess,
 }
 
 impl SessionParts {
@@ -121,7 +119,7 @@ impl SessionParts {
 
 impl Session {
     fn parts(&self) -> PyResult<&SessionParts> {
-        self.owner.check()?;
+        self.parts.check_owner()?;
         self.parts.as_ref().ok_or_else(|| errors::state("the session is closed"))
     }
 
@@ -205,7 +203,7 @@ impl Session {
         let run = session.run().clone();
         let mode = Mutex::new(Mode::New(Box::new(session)));
         let parts = SessionParts { engine, mode, requester: options.requester, run, context };
-        Ok(Self { parts: Detached::new(parts), owner: OwnerProcess::current() })
+        Ok(Self { parts: Detached::new(parts) })
     }
 
     /// Starts a call.
