@@ -122,6 +122,8 @@ mod postgres;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
+mod python;
+#[cfg(test)]
 mod recorded;
 #[cfg(test)]
 mod recorded_calls;

@@ -57,11 +57,15 @@ pub fn sessions(records: Vec<CallRecord>) -> BTreeMap<String, Vec<CallRecord>> {
     sessions
 }
 
+/// Groups the calls of a session by round, in order.
+pub fn rounds(records: &[CallRecord]) -> impl Iterator<Item = &[CallRecord]> {
+    records.chunk_by(|one, next| one.round.is_some() && one.round == next.round)
+}
+
 /// Executes one session's calls. Adjacent calls of the same round are executed as a round.
 pub fn play(session: &mut Session, records: &[CallRecord]) -> Vec<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    records
-        .chunk_by(|one, next| one.round.is_some() && one.round == next.round)
+    rounds(records)
         .flat_map(|round| {
             if let Some(task) = round.iter().filter_map(CallRecord::task).next_back() {
                 session.set_task(task);

@@ -94,7 +94,14 @@ fn every_named_script_exists() {
             found.insert(named[1].to_owned());
         }
     }
-    let expected = [".ci/run", "crates/callgate-cli", "scripts/release", "scripts/zig-requirements.txt"];
+    let expected = [
+        ".ci/run",
+        "crates/callgate-cli",
+        "scripts/release",
+        "scripts/wheel-requirements.txt",
+        "scripts/wheels",
+        "scripts/zig-requirements.txt",
+    ];
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::call::{SessionChanges, SessionState, Task, ToolCall};
 use crate::execution::HookedCall;
+use crate::host::with_deadline;
 use crate::kernel::SessionUse;
 use crate::policy::CompiledPolicies;
 use crate::session::Session;
@@ -152,7 +153,8 @@ impl Inner {
                 }
             }
         };
-        tokio::time::timeout(order.patience(), wait).await.is_ok()
+        let clock = Arc::clone(&self.queue().session.shared.services.clock);
+        with_deadline(wait, || clock.sleep(order.patience())).await.is_some()
     }
 
     /// Runs the hooks on a new call before it is known whether it waits, for that depends on what they make of

@@ -1,0 +1,84 @@
+//! Approval requests and answers: their JSON, seals, and the inbox of a store.
+
+use callgate::Engine;
+use callgate::approval::{BoundRequest, Inbox, InboxItem, RequestStatus, seal_answer};
+use callgate::json::{self, Map, Value, json};
+use callgate::message::{Approver, RequestPart, ResponsePart};
+use jiff::Timestamp;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::json_conversion::to_value;
+use crate::operation::block_on;
+
+/// The JSON object of a part, with its type.
+fn part(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<Value> {
+    let mut members = Map::new();
+    members.insert("type".to_owned(), kind.into());
+    match to_value(object)? {
+        Value::Object(given) => {
+            for (key, value) in given.iter().filter(|(key, _)| *key != "type") {
+                members.insert(key.clone(), value.clone());
+            }
+            Ok(Value::Object(members))
+        }
+        _ => Err(errors::answer("an approval request or answer must be a dict")),
+    }
+}
+
+/// Reads an approval request: the dict of `outcome.approval`.
+pub(crate) fn read_request(object: &Bound<'_, PyAny>) -> PyResult<RequestPart> {
+    RequestPart::from_json(&part(object, "tool-approval-request")?)
+        .ok_or_else(|| errors::answer("not an approval request; pass `outcome.approval` unchanged"))
+}
+
+/// Reads an answer: a dict with `approvalId`, `approved` and the other members of an approval response.
+pub(crate) fn read_answer(object: &Bound<'_, PyAny>) -> PyResult<ResponsePart> {
+    ResponsePart::from_json(&part(object, "tool-approval-response")?).ok_or_else(|| {
+        errors::answer("not an answer; it needs the string `approvalId` and the boolean `approved`")
+    })
+}
+
+/// The answer with its verified approver, sealed.
+pub(crate) fn seal(
+    engine: &Engine,
+    request: &RequestPart,
+    answer: ResponsePart,
+    by: Approver,
+) -> PyResult<ResponsePart> {
+    let bound = BoundRequest::open(request, engine.keys())
+        .map_err(|error| errors::answer(format!("the approval request is not valid: {error}")))?;
+    Ok(seal_answer(&bound, answer, by, Timestamp::now(), engine.keys()))
+}
+
+/// The requests of a store.
+pub(crate) fn list(py: Python<'_>, inbox: &Inbox) -> PyResult<Value> {
+    let items = block_on(py, inbox.list())?.map_err(|error| errors::store(error.to_string()))?;
+    Ok(Value::Array(items.iter().map(document).collect()))
+}
+
+/// Records an answer.
+pub(crate) fn record(
+    py: Python<'_>,
+    inbox: &Inbox,
+    answer: ResponsePart,
+    by: Option<Approver>,
+) -> PyResult<Value> {
+    let recorded = block_on(py, async {
+        let item = inbox.find(&answer.approval_id).await?;
+        inbox.answer_shown(&item, answer, by).await
+    });
+    recorded?.map(|item| document(&item)).map_err(|error| errors::answer(error.to_string()))
+}
+
+fn document(item: &InboxItem) -> Value {
+    let status = match &item.status {
+        RequestStatus::Pending { .. } => "pending",
+        _ => "answered",
+    };
+    json!({
+        "conversation": item.key.conversation.clone(),
+        "status": status,
+        "request": json::to_value(&item.request).unwrap_or_default(),
+    })
+}

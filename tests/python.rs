@@ -1,0 +1,195 @@
+//! The Python package: its wheel is built and installed as users install it, and tested in Python with the real agent frameworks.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use callgate::SessionState;
+use callgate::call::{Outcome, RecordedResult};
+use callgate::json::{Value, json};
+
+use crate::packages::{self, run};
+use crate::{cases, fixtures};
+
+/// The environment with the test tools and the frameworks.
+fn frameworks() -> PathBuf {
+    packages::python("python-frameworks", &fixtures::root().join("tests/python/requirements.txt"))
+}
+
+/// Runs a command that must succeed. Returns what it prints.
+fn succeed(command: &mut Command) -> String {
+    let (printed, done) = run(command, "");
+    assert!(done, "{command:?}:\n{printed}");
+    printed
+}
+
+/// The wheel, built in the profile of the tests with the command that they test.
+fn wheel() -> &'static Path {
+    static WHEEL: OnceLock<PathBuf> = OnceLock::new();
+    WHEEL.get_or_init(|| {
+        let home = fixtures::root().join("target/python-wheel");
+        fs::create_dir_all(&home).unwrap();
+        // Test processes build one after the other, and each into a directory of its own.
+        let lock = fs::File::create(home.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let output = home.join(std::process::id().to_string());
+        let mut path = OsString::from(frameworks().join("bin"));
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        succeed(
+            Command::new(fixtures::root().join("scripts/wheels"))
+                .args(["--profile", "dev", "--binary", env!("CARGO_BIN_EXE_callgate"), "--output"])
+                .arg(&output)
+                .env("PATH", path),
+        );
+        let built = fs::read_dir(&output).unwrap().next().unwrap().unwrap().path();
+        let kept = home.join(built.file_name().unwrap());
+        fs::rename(&built, &kept).unwrap();
+        fs::remove_dir(&output).unwrap();
+        kept
+    })
+}
+
+/// A new environment that has only the wheel and what it requires.
+fn installed(directory: &Path) -> PathBuf {
+    let home = directory.join("environment");
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(&home));
+    succeed(
+        Command::new(home.join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .arg(wheel()),
+    );
+    home
+}
+
+/// A directory with the unpacked wheel, to be used with the packages of the frameworks' environment.
+fn unpacked(directory: &Path) -> PathBuf {
+    let home = directory.join("site");
+    succeed(
+        Command::new(frameworks().join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
+            .arg(&home)
+            .arg(wheel()),
+    );
+    home
+}
+
+fn python(site: &Path) -> Command {
+    let mut command = Command::new(frameworks().join("bin/python"));
+    command.env("PYTHONPATH", site).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+#[test]
+fn the_wheel_installs_the_package_and_the_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = installed(directory.path());
+    let version = succeed(Command::new(home.join("bin/callgate")).arg("--version"));
+    let program = "import callgate, importlib.metadata as m\n\
+                   assert callgate.__version__ == m.version('callgate')\n\
+                   print('callgate', callgate.__version__)\n\
+                   print(callgate.Engine.from_text('policies: []').decide({'tool': 'x', 'input': {}}).effect)";
+    let printed = succeed(Command::new(home.join("bin/python")).args(["-c", program]));
+    assert_eq!(printed, format!("{version}run\n"));
+}
+
+#[test]
+fn the_package_and_the_adapters_behave_as_documented() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = unpacked(directory.path());
+    let printed = succeed(
+        python(&site)
+            .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."])
+            .current_dir(fixtures::root().join("bindings/python/tests")),
+    );
+    assert!(printed.contains(" passed"), "{printed}");
+}
+
+/// The type stubs describe the package, and its own code and the tests use it as they say.
+#[test]
+fn the_types_of_the_package_are_consistent() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = unpacked(directory.path());
+    succeed(
+        python(&site)
+            .args([
+                "-m",
+                "mypy",
+                "--strict",
+                "--no-incremental",
+                "--cache-dir",
+                "/dev/null",
+                "-p",
+                "callgate",
+            ])
+            .env("MYPYPATH", &site)
+            .current_dir(directory.path()),
+    );
+}
+
+/// One case as JSON for `run_cases.py`: the rules, the tools, and the calls of each round with their recorded results.
+fn exported(path: &Path) -> Value {
+    let case = cases::Case::read(path);
+    let rounds: Vec<Value> = case
+        .rounds()
+        .map(|round| {
+            let calls = round.iter().map(|record| {
+                json!({
+                    "method": record.call.method(),
+                    "call": callgate::json::to_value(&record.call).unwrap(),
+                })
+            });
+            let task = round.iter().filter_map(callgate::CallRecord::task).next_back();
+            let task = task.and_then(|task| task.document().cloned());
+            json!({ "calls": calls.collect::<Vec<_>>(), "task": task.map(|task| task["turns"].clone()) })
+        })
+        .collect();
+    let results: Vec<Value> = case
+        .records
+        .iter()
+        .filter_map(|record| {
+            let recorded = match record.recorded.as_ref()? {
+                RecordedResult::Output(output) => json!({ "output": output }),
+                RecordedResult::Error { message, kind } => json!({ "error": message, "kind": kind }),
+            };
+            Some(json!([record.call.id, recorded]))
+        })
+        .collect();
+    json!({ "rules": case.rules, "tools": case.tools, "layers": case.layers, "rounds": rounds, "results": results })
+}
+
+/// What Python printed of one case, in the form of the cases' snapshots.
+fn printed(result: &Value) -> String {
+    if let Some(error) = result["error"].as_str() {
+        return error.to_owned();
+    }
+    let outcomes = result["outcomes"].as_array().unwrap();
+    let outcomes =
+        outcomes.iter().map(|text| callgate::json::from_str::<Outcome>(text.as_str().unwrap()).unwrap());
+    let mut printed: String = outcomes.map(|outcome| cases::print(&outcome)).collect();
+    if result["state"] != *SessionState::default().document() {
+        printed.push_str(&format!("session: {}\n", result["state"]));
+    }
+    printed
+}
+
+#[test]
+fn each_case_has_the_same_outcomes_in_python() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = unpacked(directory.path());
+    let mut paths: Vec<PathBuf> = fs::read_dir(fixtures::root().join("tests/cases"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    let input: String = paths.iter().map(|path| format!("{}\n", exported(path))).collect();
+    let (output, done) = run(python(&site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
+    assert!(done, "{output}");
+    let results: Vec<Value> = output.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
+    assert_eq!(results.len(), paths.len());
+    for (path, result) in paths.iter().zip(&results) {
+        assert_eq!(printed(result), cases::run(path), "{}", path.display());
+    }
+}
