@@ -6,7 +6,7 @@ use callgate::message::RequestPart;
 use napi_derive::napi;
 
 use crate::approvals::read_response_part;
-use crate::engine::read_call;
+use crate::engine::{SessionEngine, decision_text, read_call};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::json_text::flagged;
@@ -18,14 +18,13 @@ use crate::tool_executor::JavaScriptTools;
 #[napi]
 pub struct NativeConcurrentSession {
     session: ConcurrentSession,
-    context: Value,
-    thread: OperationThread,
+    shared: SessionEngine,
 }
 
 impl NativeConcurrentSession {
     /// The class of a session.
-    pub fn new(session: ConcurrentSession, context: Value, thread: OperationThread) -> Self {
-        Self { session, context, thread }
+    pub fn new(session: ConcurrentSession, shared: SessionEngine) -> Self {
+        Self { session, shared }
     }
 }
 
@@ -34,8 +33,8 @@ impl NativeConcurrentSession {
     /// Evaluates one call, and runs it if the policies allow it. `nested`: a call that the tool of another call makes.
     #[napi]
     pub fn call(&self, host: &Host, call: String, nested: bool) -> napi::Result<String> {
-        let thread = self.thread.or(OperationThread::for_text(&call));
-        let call = with_context(read_call(&call)?, &self.context)?;
+        let thread = self.shared.thread.or(OperationThread::for_text(&call));
+        let call = with_context(read_call(&call)?, &self.shared.context)?;
         let session = self.session.clone();
         host.start(thread, move |exchange| {
             Box::pin(async move {
@@ -49,6 +48,13 @@ impl NativeConcurrentSession {
         })
     }
 
+    /// Decides a call in the present state of the session, without executing it.
+    #[napi]
+    pub fn decide(&self, call: String) -> napi::Result<String> {
+        let call = with_context(read_call(&call)?, &self.shared.context)?;
+        decision_text(&self.shared.engine, &call, &self.session.state())
+    }
+
     /// Resumes a suspended call with the answers to its request.
     #[napi]
     pub fn resume_call(
@@ -58,8 +64,8 @@ impl NativeConcurrentSession {
         request: String,
         answers: String,
     ) -> napi::Result<String> {
-        let thread = self.thread.or(OperationThread::for_text(&call));
-        let call = with_context(read_call(&call)?, &self.context)?;
+        let thread = self.shared.thread.or(OperationThread::for_text(&call));
+        let call = with_context(read_call(&call)?, &self.shared.context)?;
         let request = read_request(&request)?;
         let answers = json::parse(&answers).map_err(Failure::invalid_argument)?;
         let answers = answers.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -78,7 +84,7 @@ impl NativeConcurrentSession {
     #[napi]
     pub fn find_request(&self, host: &Host, approval_id: String) -> napi::Result<String> {
         let session = self.session.clone();
-        host.start(self.thread, move |_| {
+        host.start(self.shared.thread, move |_| {
             Box::pin(async move {
                 let request = session.find_request(&approval_id).await;
                 Ok(request.map_or(Value::Null, |request| request.to_json()).to_string())

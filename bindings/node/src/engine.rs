@@ -91,19 +91,7 @@ impl NativeEngine {
     /// Decides a call without executing it, for a session without a past.
     #[napi]
     pub fn decide(&self, call: String) -> napi::Result<String> {
-        let call = read_call(&call)?;
-        let state = SessionState::default();
-        let decision = self.engine.decide(&call, &state);
-        let mut members = json!({
-            "effect": decision.effect().name(),
-            "reason": json::to_value(decision.reason()).map_err(Failure::invalid_argument)?,
-            "pending": decision.pending().map(Value::from).collect::<Vec<_>>(),
-            "policies": json::to_value(decision.policies()).map_err(Failure::invalid_argument)?,
-        });
-        if decision.changed_call().is_some() {
-            members["input"] = decision.input().clone();
-        }
-        Ok(flagged(&members.to_string()))
+        decision_text(&self.engine, &read_call(&call)?, &SessionState::default())
     }
 
     /// Opens a session.
@@ -126,7 +114,9 @@ impl NativeEngine {
         if options.record_calls {
             session = session.with_call_recording();
         }
-        Ok(NativeSession::new(session, options.context, options.requester, self.thread))
+        let shared =
+            SessionEngine { engine: self.engine.clone(), context: options.context, thread: self.thread };
+        Ok(NativeSession::new(session, shared, options.requester))
     }
 
     /// Reads or answers approval requests.
@@ -204,6 +194,31 @@ impl NativeEngine {
     pub fn confirm(&self, revision: String) -> napi::Result<()> {
         self.engine.confirm(&revision).map_err(|error| Failure::new("not_pending", error.to_string()).into())
     }
+}
+
+/// What the sessions of an engine need of it.
+#[derive(Clone)]
+pub struct SessionEngine {
+    pub engine: Engine,
+    /// The context of calls that have none.
+    pub context: Value,
+    /// Where operations run, because of the store.
+    pub thread: OperationThread,
+}
+
+/// The decision on a call, without its arguments if no policy changed them.
+pub fn decision_text(engine: &Engine, call: &ToolCall, state: &SessionState) -> napi::Result<String> {
+    let decision = engine.decide(call, state);
+    let mut members = json!({
+        "effect": decision.effect().name(),
+        "reason": json::to_value(decision.reason()).map_err(Failure::invalid_argument)?,
+        "pending": decision.pending().map(Value::from).collect::<Vec<_>>(),
+        "policies": json::to_value(decision.policies()).map_err(Failure::invalid_argument)?,
+    });
+    if decision.changed_call().is_some() {
+        members["input"] = decision.input().clone();
+    }
+    Ok(flagged(&members.to_string()))
 }
 
 /// A clock behind a pointer.

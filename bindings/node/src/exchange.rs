@@ -184,8 +184,10 @@ impl Future for PendingReply {
 impl Drop for PendingReply {
     fn drop(&mut self) {
         if !self.is_answered {
+            // The end of a sender wakes the operation, which locks the state.
+            let waiting = self.exchange.state().waiting.remove(&self.number);
+            drop(waiting);
             let mut state = self.exchange.state();
-            state.waiting.remove(&self.number);
             state.messages.push(json!({ "cancel": self.number }));
             self.exchange.notify(state);
         }

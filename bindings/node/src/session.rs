@@ -10,7 +10,7 @@ use napi_derive::napi;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::concurrent_session::NativeConcurrentSession;
-use crate::engine::read_call;
+use crate::engine::{SessionEngine, read_call};
 use crate::exchange::OperationResult;
 use crate::failure::Failure;
 use crate::history::NativeHistory;
@@ -25,17 +25,16 @@ pub struct NativeSession {
     /// `None` once it has become a concurrent session.
     session: Mutex<Option<Arc<tokio::sync::Mutex<Session>>>>,
     run: RunContext,
-    context: Value,
+    shared: SessionEngine,
     requester: Option<String>,
-    thread: OperationThread,
 }
 
 impl NativeSession {
     /// The class of a session.
-    pub fn new(session: Session, context: Value, requester: Option<String>, thread: OperationThread) -> Self {
+    pub fn new(session: Session, shared: SessionEngine, requester: Option<String>) -> Self {
         let run = session.run().clone();
         let session = Mutex::new(Some(Arc::new(tokio::sync::Mutex::new(session))));
-        Self { session, run, context, requester, thread }
+        Self { session, run, shared, requester }
     }
 
     /// The session, unless something else uses it.
@@ -54,7 +53,7 @@ impl NativeSession {
 
     /// A call in the session's context, unless it has its own.
     fn read_call(&self, text: &str) -> Result<ToolCall, Failure> {
-        with_context(read_call(text)?, &self.context)
+        with_context(read_call(text)?, &self.shared.context)
     }
 }
 
@@ -68,7 +67,7 @@ impl NativeSession {
     /// Evaluates one call, and runs it if the policies allow it.
     #[napi]
     pub fn call(&self, host: &Host, call: String) -> napi::Result<String> {
-        let thread = self.thread.or(OperationThread::for_text(&call));
+        let thread = self.shared.thread.or(OperationThread::for_text(&call));
         let call = self.read_call(&call)?;
         let mut session = self.lock()?;
         host.start(thread, move |exchange| {
@@ -82,7 +81,7 @@ impl NativeSession {
     /// Evaluates the calls of one round, and runs those that the policies allow.
     #[napi]
     pub fn call_round(&self, host: &Host, calls: String) -> napi::Result<String> {
-        let thread = self.thread.or(OperationThread::for_text(&calls));
+        let thread = self.shared.thread.or(OperationThread::for_text(&calls));
         let calls = self.read_calls(&calls)?;
         let mut session = self.lock()?;
         host.start(thread, move |exchange| {
@@ -96,7 +95,7 @@ impl NativeSession {
     /// Decides the calls of one round without running any.
     #[napi]
     pub fn evaluate_round(&self, host: &Host, calls: String) -> napi::Result<String> {
-        let thread = self.thread.or(OperationThread::for_text(&calls));
+        let thread = self.shared.thread.or(OperationThread::for_text(&calls));
         let calls = self.read_calls(&calls)?;
         let mut session = self.lock()?;
         host.start(thread, move |_| {
@@ -127,7 +126,7 @@ impl NativeSession {
         let mut history = shared.get();
         // A history grows with its conversation, so its length is unknown before it is written.
         let text_length = history.write(Dialect::AiSdk).to_string();
-        let thread = self.thread.or(OperationThread::for_text(&text_length));
+        let thread = self.shared.thread.or(OperationThread::for_text(&text_length));
         host.start(thread, move |exchange| {
             Box::pin(async move {
                 let tools = JavaScriptTools::new(exchange);
@@ -145,7 +144,7 @@ impl NativeSession {
     fn read_calls(&self, text: &str) -> Result<Vec<ToolCall>, Failure> {
         let calls: Vec<ToolCall> =
             json::from_str(text).map_err(|error| Failure::new("invalid_call", error.to_string()))?;
-        calls.into_iter().map(|call| with_context(call, &self.context)).collect()
+        calls.into_iter().map(|call| with_context(call, &self.shared.context)).collect()
     }
 
     /// The same session for calls that run at the same time.
@@ -161,7 +160,7 @@ impl NativeSession {
             Some(requester) => session.concurrent_for(requester.clone(), |_| None),
             None => session.concurrent(),
         };
-        Ok(NativeConcurrentSession::new(session, self.context.clone(), self.thread))
+        Ok(NativeConcurrentSession::new(session, self.shared.clone()))
     }
 
     /// Sets what the user asked for.
