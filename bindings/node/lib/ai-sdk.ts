@@ -53,8 +53,14 @@ function guardTool(conversation: GuardedConversation, name: string, tool: AiSdkT
     typeof needsApproval === 'function' ? Boolean(await needsApproval(input, options)) : needsApproval === true;
   return {
     ...tool,
-    needsApproval: async (input: unknown, options: ExecutionOptions) =>
-      (await conversation.needsApproval(options.toolCallId, name, input)) || (await ownNeed(input, options)),
+    needsApproval: async (input: unknown, options: ExecutionOptions) => {
+      // The SDK asks again about calls that were answered. Such an answer must not make the request that it answers.
+      const isAnswered = findResponse(options.messages, options.toolCallId) !== undefined;
+      const needs = isAnswered
+        ? await conversation.hasRequest(options.toolCallId)
+        : await conversation.needsApproval(options.toolCallId, name, input);
+      return needs || (await ownNeed(input, options));
+    },
     execute: async (input: unknown, options: ExecutionOptions) => {
       const call = { id: options.toolCallId, tool: name, input };
       const run = (final: unknown, context: { signal: AbortSignal }): unknown =>

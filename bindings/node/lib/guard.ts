@@ -27,6 +27,11 @@ export class CallRefusedError extends Error {
     super(refusalMessage(outcome));
     this.outcome = outcome;
   }
+
+  /** The message alone: frameworks send this text to the model. */
+  override toString(): string {
+    return this.message;
+  }
 }
 
 /** Policies that act on the model and not on its calls: an adapter that sees only calls can't apply them. */
@@ -53,9 +58,17 @@ export class GuardedConversation {
     return this.options.server === undefined ? call : { ...call, server: this.options.server };
   }
 
-  /** Whether a person must approve a call. The request is recorded then, and the answer counts for this call and these arguments only. */
+  /** Whether the call has an approval request. */
+  async hasRequest(id: string): Promise<boolean> {
+    return (await this.session.findRequest(`approval_${id}`)) !== null;
+  }
+
+  /**
+   * Whether a person must approve a call. The request is recorded then, and the answer counts for this call and these arguments only. Only
+   * for calls that have no answer yet: a request must not come into being by its answer.
+   */
   async needsApproval(id: string, tool: string, input: unknown): Promise<boolean> {
-    if ((await this.session.findRequest(`approval_${id}`)) !== null) {
+    if (await this.hasRequest(id)) {
       return true;
     }
     const call = this.toCall(id, tool, input);
