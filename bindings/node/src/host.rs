@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callgate::BoxFuture;
-use callgate::json;
+use callgate::json::{self, json};
 use napi::bindgen_prelude::Function;
 use napi_derive::napi;
 
 use crate::event_queue::EventQueue;
 use crate::exchange::{Exchange, OperationResult};
-use crate::failure::Failure;
 use crate::notifier::Notifier;
 use crate::operation::{Operation, OperationThread};
 
@@ -99,12 +98,17 @@ impl Host {
 
     /// Replies to a request of an operation, and advances it.
     #[napi]
-    pub fn reply(&self, number: u32, request: u32, reply: String) -> napi::Result<String> {
-        let Some(operation) = self.running(number) else { return Ok(String::new()) };
-        let reply = json::parse(&reply).map_err(Failure::invalid_argument)?;
+    pub fn reply(&self, number: u32, request: u32, reply: String) -> String {
+        let Some(operation) = self.running(number) else { return String::new() };
+        // A reply that can't be read, as one with half of a surrogate pair, is the error of who made it.
+        let reply = json::parse(&reply).unwrap_or_else(|error| {
+            let error =
+                json!({ "message": format!("the result is not JSON: {error}"), "kind": "invalid_result" });
+            json!({ "error": error.clone(), "threw": error })
+        });
         operation.exchange().begin_advance();
         operation.exchange().reply(request, reply);
-        Ok(self.advance(number, &operation))
+        self.advance(number, &operation)
     }
 
     /// Gives an operation up. Calls that it has started count as started.
