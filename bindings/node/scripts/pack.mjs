@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -99,17 +99,18 @@ if (options.help) {
 if (options.output === undefined || (options.target !== undefined && !(options.addon && options.binary))) {
   fail('--output is missing, or --addon and --binary of the target are');
 }
-mkdirSync(options.output, { recursive: true });
+const output = resolve(options.output);
+mkdirSync(output, { recursive: true });
 const main = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
 const staging = mkdtempSync(join(tmpdir(), 'callgate-npm-'));
 try {
   if (options.main) {
     mkdirSync(join(staging, 'main'));
-    packMain(main, join(staging, 'main'), options.output);
+    packMain(main, join(staging, 'main'), output);
   }
   if (options.target !== undefined) {
     mkdirSync(join(staging, 'platform'));
-    packPlatform(main, options, join(staging, 'platform'), options.output);
+    packPlatform(main, options, join(staging, 'platform'), output);
   }
 } finally {
   rmSync(staging, { recursive: true, force: true });

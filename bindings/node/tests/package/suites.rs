@@ -22,6 +22,16 @@ fn ai_sdk_agents_obey_the_rules() {
 }
 
 #[test]
+fn agents_of_the_openai_sdk_obey_the_rules() {
+    suite("openai-agents");
+}
+
+#[test]
+fn langchain_agents_obey_the_rules() {
+    suite("langchain");
+}
+
+#[test]
 fn npx_runs_the_command_line() {
     let version =
         run(Command::new("npx").args(["--no-install", "callgate", "--version"]).current_dir(application()));
