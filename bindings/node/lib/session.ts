@@ -1,0 +1,272 @@
+// Sessions: one agent run each.
+
+import type { NativeConcurrentSession, NativeSession } from './addon';
+import { CallgateError, native } from './errors';
+import type { History } from './history';
+import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
+import { host, operate, type RequestHandlers } from './operations';
+import { toolHandler } from './tools';
+import type {
+  ApprovalRequest,
+  ApprovalResponse,
+  Decision,
+  Evaluation,
+  Outcome,
+  Round,
+  Tool,
+  ToolCall,
+  ToolDescriptor,
+  Tools,
+} from './types';
+
+/** How to run a call. */
+export interface CallOptions {
+  /** Gives the call up: its promise is rejected with the signal's reason. A tool that was started counts as started. */
+  signal?: AbortSignal;
+}
+
+/** The configuration of a model call. */
+export interface ModelConfig {
+  systemPrompts?: string[];
+  tools?: ToolDescriptor[];
+  temperature?: number;
+  topP?: number;
+  maxTokens?: number;
+  metadata?: Record<string, unknown>;
+  /** The messages so far, in the form of the AI SDK. */
+  messages?: unknown[];
+}
+
+/** A piece of a model's streamed response. */
+export type Chunk =
+  | { type: 'text'; id: string; delta: string }
+  | { type: 'reasoning'; id: string; delta: string }
+  | { type: 'tool_input'; call_id: string; delta: string }
+  | { type: 'finished'; reason: string | null; usage: Usage | null }
+  | { type: 'other'; value: JsonValue };
+
+/** The use of a model. */
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens?: number;
+  cost?: number;
+}
+
+/** How a run ends. */
+export type RunEnd =
+  | { end: 'finished'; reason?: string | null; content?: string }
+  | { end: 'aborted'; reason: string }
+  | { end: 'failed'; error: string };
+
+/** A policy or a hook ended the run. */
+export class RunEndedError extends CallgateError {
+  override name = 'RunEndedError';
+  /** How it ended. */
+  readonly end: RunEnd;
+
+  constructor(end: RunEnd) {
+    super('run_ended', `the run has ended: ${end.end === 'failed' ? end.error : (end.reason ?? 'finished')}`);
+    this.end = end;
+  }
+}
+
+const CALL_MEMBERS = new Set(['id', 'tool', 'input', 'server', 'context', 'traceParent']);
+
+/** The JSON of a call. A misspelt member would be ignored otherwise, and with it what it says. */
+export function callText(call: ToolCall): string {
+  for (const member in call) {
+    if (!CALL_MEMBERS.has(member)) {
+      throw new CallgateError('invalid_call', `a call has no member \`${member}\`; it has ${[...CALL_MEMBERS].join(', ')}`);
+    }
+  }
+  if (call.input === undefined) {
+    throw new CallgateError('invalid_call', 'the call has no `input`; arguments are an object, `{}` if there are none');
+  }
+  const { traceParent, ...rest } = call;
+  try {
+    return stringifyJson(traceParent === undefined ? call : { ...rest, trace_parent: traceParent });
+  } catch (error) {
+    throw new CallgateError('invalid_call', error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The decision on a call; the native part leaves out arguments that no policy changed. */
+export function decisionOf(text: string, call: ToolCall): Decision {
+  const decision = readFlagged(text) as unknown as Decision;
+  if (decision.input === undefined) {
+    decision.input = call.input as JsonValue;
+  }
+  return decision;
+}
+
+function callsText(calls: readonly ToolCall[]): string {
+  return `[${calls.map(callText).join(',')}]`;
+}
+
+/** One agent run, whose calls and rounds run one after the other. */
+export class Session {
+  /** @internal */
+  constructor(
+    private readonly native: NativeSession,
+    private readonly handlers: RequestHandlers,
+  ) {}
+
+  private withTools(tools: Tool | Tools | undefined): RequestHandlers {
+    return { ...this.handlers, execute: toolHandler(tools) };
+  }
+
+  /** Evaluates one call, runs it with the tool if the policies allow it, and returns its outcome. */
+  async call(call: ToolCall, tool: Tool | Tools, options: CallOptions = {}): Promise<Outcome> {
+    const text = callText(call);
+    const outcome = await operate(() => this.native.call(host, text), this.withTools(tool), options.signal);
+    return outcome as unknown as Outcome;
+  }
+
+  /** Evaluates the calls of one round: all are decided before any of them runs. */
+  async callRound(calls: readonly ToolCall[], tools: Tool | Tools, options: CallOptions = {}): Promise<Outcome[]> {
+    const text = callsText(calls);
+    const outcomes = await operate(() => this.native.callRound(host, text), this.withTools(tools), options.signal);
+    return outcomes as unknown as Outcome[];
+  }
+
+  /** Decides the calls of one round, and runs none. */
+  async evaluateRound(calls: readonly ToolCall[]): Promise<Evaluation[]> {
+    const text = callsText(calls);
+    return (await operate(() => this.native.evaluateRound(host, text), this.handlers)) as unknown as Evaluation[];
+  }
+
+  /** Runs the calls of the model's last message, and adds their results and approval requests to the history. */
+  async runRound(history: History, tools: Tool | Tools, options: CallOptions = {}): Promise<Round> {
+    const start = (): string => this.native.runRound(host, history.native);
+    return (await operate(start, this.withTools(tools), options.signal)) as unknown as Round;
+  }
+
+  /** Resumes from a history, before its model is called: runs what was approved, once, and adds the results to the history. */
+  async resume(history: History, tools: Tool | Tools, options: CallOptions = {}): Promise<Round> {
+    const start = (): string => this.native.resume(host, history.native);
+    return (await operate(start, this.withTools(tools), options.signal)) as unknown as Round;
+  }
+
+  /** The same session for calls that run at the same time. This value can't be used any more. */
+  concurrent(): ConcurrentSession {
+    return new ConcurrentSession(native(() => this.native.concurrent()), this.handlers);
+  }
+
+  /** Sets what the user asked for, which policies read as `$.task`. Make it of what the user wrote, and of nothing else. */
+  setTask(task: unknown): void {
+    native(() => this.native.setTask(stringifyJson(task)));
+  }
+
+  /** The labels, facts and counts of the session. */
+  get state(): JsonObject {
+    return readFlagged(native(() => this.native.state())) as JsonObject;
+  }
+
+  /** Aborts the run: running tools are cancelled, and nothing new starts. */
+  abort(reason: string): void {
+    this.native.abort(reason);
+  }
+
+  /** Begins a run, and returns its configuration as policies leave it. Throws `RunEndedError` if they end it. */
+  begin(config: ModelConfig = {}): ModelConfig {
+    return configOf(readFlagged(native(() => this.native.begin(stringifyJson(config)))));
+  }
+
+  /** The configuration of the next model call. Throws `RunEndedError` if a policy or a budget ends the run. */
+  async beforeModel(config: ModelConfig = {}): Promise<ModelConfig> {
+    const text = stringifyJson(config);
+    return configOf(await operate(() => this.native.beforeModel(host, text), this.handlers));
+  }
+
+  /** Passes a chunk of the model's stream through the policies, and returns the chunks to pass on now. */
+  chunk(chunk: Chunk): Chunk[] {
+    return chunksOf(readFlagged(native(() => this.native.chunk(stringifyJson(chunk)))));
+  }
+
+  /** The chunks that policies still hold back, after a stream that ended without saying so. */
+  restOfStream(): Chunk[] {
+    return chunksOf(readFlagged(native(() => this.native.restOfStream())));
+  }
+
+  /** Counts the use of a model, if no chunk has it. */
+  reportUsage(usage: Usage): void {
+    native(() => this.native.reportUsage(stringifyJson(usage)));
+  }
+
+  /** Ends the run. Returns what failed in hooks that were notified of it. */
+  async end(end: RunEnd): Promise<string[]> {
+    const text = stringifyJson(end);
+    return (await operate(() => this.native.end(host, text), this.handlers)) as string[];
+  }
+}
+
+function configOf(value: JsonValue): ModelConfig {
+  const { config, end } = value as unknown as { config?: ModelConfig; end?: RunEnd };
+  if (end !== undefined) {
+    throw new RunEndedError(end);
+  }
+  return Object.fromEntries(Object.entries(config ?? {}).filter(([, member]) => member !== null)) as ModelConfig;
+}
+
+function chunksOf(value: JsonValue): Chunk[] {
+  const { chunks, end } = value as unknown as { chunks?: Chunk[]; end?: RunEnd };
+  if (end !== undefined) {
+    throw new RunEndedError(end);
+  }
+  return chunks ?? [];
+}
+
+/** How to run a call of a concurrent session. */
+export interface ConcurrentCallOptions extends CallOptions {
+  /** The tool of another call of this session makes the call, and waits for it: it does not wait for earlier calls. */
+  nested?: boolean;
+}
+
+/** A session whose calls run at the same time. Each sees what the calls before it changed. */
+export class ConcurrentSession {
+  /** @internal */
+  constructor(
+    private readonly native: NativeConcurrentSession,
+    private readonly handlers: RequestHandlers,
+  ) {}
+
+  /** Evaluates one call, runs it with the tool if the policies allow it, and returns its outcome. Ids of calls must differ. */
+  async call(call: ToolCall, tool: Tool | Tools, options: ConcurrentCallOptions = {}): Promise<Outcome> {
+    const text = callText(call);
+    const start = (): string => this.native.call(host, text, options.nested ?? false);
+    const handlers = { ...this.handlers, execute: toolHandler(tool) };
+    return (await operate(start, handlers, options.signal)) as unknown as Outcome;
+  }
+
+  /** Resumes a suspended call with the answers to its request. What was approved runs once, in whatever process. */
+  async resumeCall(
+    call: ToolCall,
+    request: ApprovalRequest,
+    answers: readonly ApprovalResponse[],
+    tool: Tool | Tools,
+    options: CallOptions = {},
+  ): Promise<Outcome> {
+    const texts = [callText(call), stringifyJson(request), stringifyJson(answers)] as const;
+    const handlers = { ...this.handlers, execute: toolHandler(tool) };
+    const outcome = await operate(() => this.native.resumeCall(host, ...texts), handlers, options.signal);
+    return outcome as unknown as Outcome;
+  }
+
+  /** Decides a call in the present state of the session, and executes, counts and records nothing. Rules of `layers` are not evaluated. */
+  decide(call: ToolCall): Decision {
+    const text = callText(call);
+    return decisionOf(native(() => this.native.decide(text)), call);
+  }
+
+  /** The request with this id, as it was given out. */
+  async findRequest(approvalId: string): Promise<ApprovalRequest | null> {
+    const request = await operate(() => this.native.findRequest(host, approvalId), this.handlers);
+    return request as unknown as ApprovalRequest | null;
+  }
+
+  /** The labels, facts and counts of the session. */
+  get state(): JsonObject {
+    return readFlagged(this.native.state()) as JsonObject;
+  }
+}

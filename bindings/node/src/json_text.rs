@@ -1,0 +1,58 @@
+//! JSON texts for JavaScript: whether `JSON.parse` reads one without rounding a number.
+
+/// The first character of a text that `JSON.parse` reads exactly.
+const EXACT: char = '=';
+/// The first character of a text with a number that JavaScript might round.
+const ROUNDED: char = '#';
+
+/// The digits that a double always keeps.
+const SAFE_DIGITS: usize = 15;
+
+/// Adds the text to a message, after the character that says how to read it.
+pub fn append_flagged(message: &mut String, text: &str) {
+    message.push(if has_long_number(text) { ROUNDED } else { EXACT });
+    message.push_str(text);
+}
+
+/// The text after the character that says how to read it.
+pub fn flagged(text: &str) -> String {
+    let mut message = String::with_capacity(text.len().saturating_add(1));
+    append_flagged(&mut message, text);
+    message
+}
+
+/// Whether a JSON text has a number with an exponent, or with more digits than a double always keeps.
+fn has_long_number(text: &str) -> bool {
+    let mut digits = 0_usize;
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => {
+                digits = 0;
+                skip_string(&mut bytes);
+            }
+            b'0'..=b'9' => {
+                digits = digits.saturating_add(1);
+                if digits > SAFE_DIGITS {
+                    return true;
+                }
+            }
+            b'.' => {}
+            b'e' | b'E' if digits > 0 => return true,
+            _ => digits = 0,
+        }
+    }
+    false
+}
+
+fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
+}

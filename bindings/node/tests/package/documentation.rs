@@ -1,0 +1,46 @@
+//! The programs of `docs/guides/use-from-typescript.md` print what the page shows.
+
+use std::fs;
+use std::process::Command;
+
+use crate::installed_package::{application, project, run};
+
+/// Replaces the provider of a program by a scripted model.
+const PROVIDERS: [(&str, &str); 1] = [(
+    "import { openai } from '@ai-sdk/openai';",
+    "import { scripted } from './ai-sdk-agent.mjs';\nconst openai = () => scripted([{ tool: 'delete_order', input: { id: 7 } }]);",
+)];
+
+/// A fenced block of a page: its language with what follows it, and its text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push((language.to_owned(), format!("{}\n", text.join("\n"))));
+        }
+    }
+    blocks
+}
+
+#[test]
+fn the_programs_of_the_guide_print_what_it_shows() {
+    let page = fs::read_to_string(project().join("docs/guides/use-from-typescript.md")).unwrap();
+    let blocks = blocks(&page);
+    let programs = blocks.windows(2).filter_map(|pair| Some((pair[0].0.strip_prefix("js ")?, &pair[0].1, &pair[1])));
+    let mut count = 0;
+    for (file, program, (language, shown)) in programs {
+        assert_eq!(language, "text", "{file} is not followed by its output");
+        let mut program = program.clone();
+        for (import, scripted) in PROVIDERS {
+            program = program.replace(import, scripted);
+        }
+        fs::write(application().join(file), program).unwrap();
+        let printed = run(Command::new("node").arg(file).current_dir(application()));
+        assert_eq!(&printed, shown, "{file}");
+        count += 1;
+    }
+    assert_eq!(count, page.matches("```js ").count());
+    assert!(count >= 3);
+}

@@ -1,0 +1,7 @@
+//! Tests of the npm package as users have it: built from this crate and the TypeScript, packed, and installed in a clean directory, beside
+//! the frameworks at the versions pinned in `test/package.json`.
+
+mod corpus;
+mod documentation;
+mod installed_package;
+mod suites;

@@ -1,0 +1,57 @@
+//! Runs the suites in `test/` with Node's test runner, and the command line of the package.
+
+use std::process::Command;
+
+use crate::installed_package::{application, run};
+
+fn suite(name: &str) {
+    let application = application();
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter=spec"]).arg(format!("{name}.test.mjs"));
+    run(node.current_dir(application));
+}
+
+#[test]
+fn the_package_evaluates_calls_in_process() {
+    suite("package");
+}
+
+#[test]
+fn ai_sdk_agents_obey_the_rules() {
+    suite("ai-sdk");
+}
+
+#[test]
+fn agents_of_the_openai_sdk_obey_the_rules() {
+    suite("openai-agents");
+}
+
+#[test]
+fn langchain_agents_obey_the_rules() {
+    suite("langchain");
+}
+
+#[test]
+fn npx_runs_the_command_line() {
+    let version =
+        run(Command::new("npx").args(["--no-install", "callgate", "--version"]).current_dir(application()));
+    assert_eq!(version.trim(), format!("callgate {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_typescript_program_compiles_against_the_declarations() {
+    let application = application();
+    let compiler = application.join("../source/node_modules/typescript/bin/tsc");
+    let compiler = if compiler.exists() {
+        compiler
+    } else {
+        application.join("../source/bindings/node/node_modules/typescript/bin/tsc")
+    };
+    let types = application.join("../source/bindings/node/node_modules/@types");
+    for (file, module) in [("program.mts", "NodeNext"), ("program.cts", "NodeNext")] {
+        let mut tsc = Command::new("node");
+        tsc.arg(&compiler).args(["--noEmit", "--strict", "--target", "ES2022", "--module", module]);
+        tsc.arg("--typeRoots").arg(&types).args(["--types", "node"]).arg(file);
+        run(tsc.current_dir(&application));
+    }
+}
