@@ -192,16 +192,12 @@ impl FlagPattern {
             }
             let Some(value) = &self.value else { return Truth::Yes };
             match &flag.value {
-                Some(word) if word.certainty == Certainty::Known => {
-                    if value.matches(&word.text) {
-                        return Truth::Yes;
-                    }
-                }
-                Some(_) => {
+                Some(word) if word.certainty != Certainty::Known => {
                     undecided =
                         Some(Truth::Undecided("the value of a flag is known only when it runs".to_owned()));
                 }
-                None => {}
+                Some(word) if value.matches(&word.text) => return Truth::Yes,
+                Some(_) | None => {}
             }
         }
         undecided.unwrap_or(Truth::No)
