@@ -76,9 +76,14 @@ pub(super) const PROGRAMS: &[(&str, Operands, &str)] = &[
     ),
     // Reading.
     (
-        "cat/gcat tac nl less more most head/ghead tail/gtail bat/batcat strings xxd od hexdump base64 base32 md5sum sha1sum sha256sum sha512sum shasum cksum wc file stat readlink realpath cmp comm diff sort uniq cut column paste join rev fold fmt expand iconv zcat bzcat xzcat zless jq yq xq tomlq xmllint csvtool gunzip bunzip2 unxz zstdcat open xdg-open",
+        "cat/gcat tac nl less more most head/ghead tail/gtail bat/batcat strings xxd od hexdump base64 base32 md5sum sha1sum sha256sum sha512sum shasum cksum wc file stat readlink realpath cmp comm diff sort uniq cut column paste join rev fold fmt expand iconv zcat bzcat xzcat zless xmllint csvtool gunzip bunzip2 unxz zstdcat open xdg-open",
         Reads,
         "-n,--lines= -c,--bytes= -f,--follow -d,--delimiter= -k,--key= -t,--field-separator= -o,--output=w -w -l -m -s -r -u -q -v -i -e -a -b -h -A -N= -T= -S= -C= -U= --arg= --argjson= --slurpfile= --rawfile= --color= --tabs=",
+    ),
+    (
+        "jq yq xq tomlq",
+        SkipThenReads,
+        "-r -c -n -e -s -S -j -a -C -M -f,--from-file=r --tab --indent= --raw-output --slurp",
     ),
     (
         "grep/egrep/fgrep/ggrep zgrep rg ag ack ugrep",
