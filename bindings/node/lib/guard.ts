@@ -54,7 +54,8 @@ export class GuardedConversation {
 
   /** The call of a framework. */
   private toCall(id: string, tool: string, input: unknown): ToolCall {
-    const call: ToolCall = { id, tool, input };
+    // Without an id, the session gives the call one.
+    const call: ToolCall = id === '' ? { tool, input } : { id, tool, input };
     return this.options.server === undefined ? call : { ...call, server: this.options.server };
   }
 

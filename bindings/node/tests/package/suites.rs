@@ -32,6 +32,11 @@ fn langchain_agents_obey_the_rules() {
 }
 
 #[test]
+fn servers_of_the_mcp_sdk_obey_the_rules() {
+    suite("mcp");
+}
+
+#[test]
 fn npx_runs_the_command_line() {
     let version =
         run(Command::new("npx").args(["--no-install", "callgate", "--version"]).current_dir(application()));
