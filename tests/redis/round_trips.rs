@@ -14,12 +14,12 @@ use jiff::Timestamp;
 /// The requests that this work sends. The maintenance of a store sends some, too, so the least of several attempts counts.
 fn requests_of(proxy: &CuttingProxy, work: &mut dyn FnMut(usize)) -> u64 {
     let mut attempt = |number| {
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(30));
         let before = proxy.requests();
         work(number);
         proxy.requests() - before
     };
-    (0..5).map(&mut attempt).min().unwrap()
+    (0..12).map(&mut attempt).min().unwrap()
 }
 
 #[test]
@@ -34,11 +34,20 @@ fn each_operation_of_the_store_is_one_round_trip() {
     let key = RecordKey { space: "calls", key: "c" };
     assert_eq!(write(&store, key, &json!(0), None), Ok(true));
     for (name, mut work) in [
-        ("a batch of limits", Box::new(|_| drop(run(store.acquire(Timestamp::now(), &batch[..2])).unwrap())) as Box<dyn FnMut(usize)>),
+        (
+            "a batch of limits",
+            Box::new(|_| drop(run(store.acquire(Timestamp::now(), &batch[..2])).unwrap()))
+                as Box<dyn FnMut(usize)>,
+        ),
         ("a refused batch", Box::new(|_| drop(run(store.acquire(Timestamp::now(), &batch)).unwrap()))),
         ("a record", Box::new(|_| drop(run(store.record(key)).unwrap()))),
         ("a page", Box::new(|_| drop(run(store.records("calls", None, 9)).unwrap()))),
-        ("a write", Box::new(|number| drop(write(&store, RecordKey { space: "calls", key: &number.to_string() }, &json!(1), None)))),
+        (
+            "a write",
+            Box::new(|number| {
+                drop(write(&store, RecordKey { space: "calls", key: &number.to_string() }, &json!(1), None))
+            }),
+        ),
     ] {
         assert_eq!(requests_of(&proxy, &mut *work), 1, "{name}");
     }
