@@ -276,7 +276,8 @@ fn rejects_files_that_are_not_states_and_leaves_them_unchanged() {
         ("file:", "has no path"),
         ("file:nowhere/s.db", "directory does not exist"),
         ("file://host/s.db", "another machine"),
-        ("redis://localhost", "`redis:` is not a store type"),
+        ("mysql://localhost", "`mysql:` is not a store type"),
+        ("redis://localhost", "set CALLGATE_KEYS"),
         ("s.db", "has no store type"),
     ] {
         let ended = dir.run(&["run", "--policies", "rules.yaml", "--state", url, "calls.jsonl"]);

@@ -14,12 +14,12 @@ use jiff::Timestamp;
 /// The requests that this work sends. The maintenance of a store sends some, too, so the least of several attempts counts.
 fn requests_of(proxy: &CuttingProxy, work: &mut dyn FnMut(usize)) -> u64 {
     let mut attempt = |number| {
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(30));
         let before = proxy.requests();
         work(number);
         proxy.requests() - before
     };
-    (0..5).map(&mut attempt).min().unwrap()
+    (0..12).map(&mut attempt).min().unwrap()
 }
 
 #[test]

@@ -108,17 +108,7 @@ impl RedisServer {
     /// Starts the server, after [`stop`](Self::stop).
     pub fn restart(&mut self) {
         let mut command = self.command("redis-server");
-        command.args([
-            "--port",
-            &self.port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--loglevel",
-            "warning",
-        ]);
-        command.args(&self.options);
+        command.args(&self.options).args(["--bind", "127.0.0.1", "--loglevel", "warning"]);
         self.child = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let deadline = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() || !self.accepts() {

@@ -160,7 +160,11 @@ fn what_has_expired_is_removed_and_only_cached_results_may_be_evicted() {
     };
     run(store.cache_put(space, "k", entry, generation)).unwrap();
     for key in server.cli(&["--scan", "--pattern", "{expiry:*"]).lines() {
-        assert_eq!(server.cli(&["pttl", key]) == "-1", !key.contains(":cached}:e:"), "{key}");
+        let time_to_live = server.cli(&["pttl", key]);
+        // Some have been removed already.
+        if time_to_live != "-2" {
+            assert_eq!(time_to_live == "-1", !key.contains(":cached}:e:"), "{key}");
+        }
     }
     // The store removes it by itself, without further calls.
     let is_gone = || {

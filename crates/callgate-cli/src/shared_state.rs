@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::Runtime;
-
 use super::exit::CommandError;
-use super::state_store::{OpenStateStore, keys_from_environment, other_keys_message};
 use callgate::host::{CombinedStore, StateStore};
-use callgate::seal::KEYS_VARIABLE;
-use callgate::state::{IntegrityError, MemoryStore, SealedStore};
+use callgate::state::MemoryStore;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_redis::{RedisSettings, RedisStore};
 
@@ -70,29 +66,8 @@ impl StateParts {
         Ok(Some(Self { records, limits, cache }))
     }
 
-    /// Opens the engines with the keys of the environment.
-    pub(super) fn open(&self, runtime: &Runtime) -> Result<OpenStateStore, CommandError> {
-        let shown = self.without_passwords();
-        let Some(keys) = keys_from_environment()? else {
-            return Err(CommandError::new(format!(
-                "every host that shares `{shown}` needs the same keys: set {KEYS_VARIABLE}, for example to the output of `openssl rand -hex 32`"
-            )));
-        };
-        let store: Arc<dyn StateStore> = Arc::new(self.open_engines()?);
-        let sealed = SealedStore::new(store, keys.clone());
-        match runtime.block_on(sealed.open()) {
-            Ok(()) => Ok(OpenStateStore::new(shown, sealed, keys)),
-            Err(IntegrityError::OtherKeys) => {
-                Err(CommandError::new(other_keys_message(&shown, KEYS_VARIABLE)))
-            }
-            Err(error) => {
-                Err(CommandError::new(format!("the state store `{shown}` can't be opened: {error}")))
-            }
-        }
-    }
-
     /// Opens each engine once.
-    fn open_engines(&self) -> Result<CombinedStore, CommandError> {
+    pub(super) fn open_engines(&self) -> Result<CombinedStore, CommandError> {
         let records = open_engine(&self.records)?;
         let limits =
             if self.limits == self.records { Arc::clone(&records) } else { open_engine(&self.limits)? };

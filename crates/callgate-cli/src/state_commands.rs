@@ -45,7 +45,9 @@ enum StateCommand {
     },
     /// Remove what has expired
     ///
-    /// Stores do so by themselves while they are used. Exit status: 0 done, 2 the state store can't be read or written.
+    /// Stores do so by themselves while they are used.
+    ///
+    /// Exit status: 0 done, 2 the state store can't be read or written.
     Gc {
         /// The state store, as in `--state` of other commands
         #[arg(long, value_name = "URL")]

@@ -65,7 +65,7 @@ impl OpenStateStore {
     /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
         if let Some(parts) = StateParts::parse(url)? {
-            return parts.open(runtime);
+            return open_shared(&parts, runtime);
         }
         let path = callgate_sqlite::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         Self::open(url, path, runtime, OpenMode::Create)
@@ -74,7 +74,7 @@ impl OpenStateStore {
     /// Opens an existing state store.
     pub(super) fn open_existing(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
         if let Some(parts) = StateParts::parse(url)? {
-            return parts.open(runtime);
+            return open_shared(&parts, runtime);
         }
         let path = callgate_sqlite::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         match path {
@@ -157,7 +157,23 @@ impl OpenStateStore {
     }
 }
 
-pub(super) fn other_keys_message(url: &str, from: &str) -> String {
+/// Opens state that hosts share, with the keys of the environment.
+fn open_shared(parts: &StateParts, runtime: &Runtime) -> Result<OpenStateStore, CommandError> {
+    let shown = parts.without_passwords();
+    let Some(keys) = keys_from_environment()? else {
+        return Err(CommandError::new(format!(
+            "every host that shares `{shown}` needs the same keys: set {KEYS_VARIABLE}, for example to the output of `openssl rand -hex 32`"
+        )));
+    };
+    let sealed = SealedStore::new(Arc::new(parts.open_engines()?), keys.clone());
+    match runtime.block_on(sealed.open()) {
+        Ok(()) => Ok(OpenStateStore::new(shown, sealed, keys)),
+        Err(IntegrityError::OtherKeys) => Err(CommandError::new(other_keys_message(&shown, KEYS_VARIABLE))),
+        Err(error) => Err(CommandError::new(format!("the state store `{shown}` can't be opened: {error}"))),
+    }
+}
+
+fn other_keys_message(url: &str, from: &str) -> String {
     format!(
         "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that it was created \
          with, or another state store"

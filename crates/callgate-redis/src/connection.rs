@@ -121,11 +121,10 @@ impl Link {
 
     /// Follows a node of a cluster that names the one that has the keys. Returns whether it does.
     async fn redirect(&self, error: &RedisError, number: u64) -> bool {
-        let Some((host, port)) =
-            error.redirect_node().filter(|_| error.kind() == ErrorKind::Server(ServerErrorKind::Moved))
-        else {
-            return false;
-        };
+        let is_moved = error.kind() == ErrorKind::Server(ServerErrorKind::Moved);
+        let address =
+            error.redirect_node().filter(|_| is_moved).and_then(|(address, _)| address.rsplit_once(':'));
+        let Some((host, Ok(port))) = address.map(|(host, port)| (host, port.parse())) else { return false };
         let mut state = self.state.lock().await;
         if state.number == number {
             state.connection = None;
@@ -206,6 +205,17 @@ async fn connect(
         }
     }
     Err(failure.unwrap_or(RedisStoreError::NoPrimary))
+}
+
+async fn open(
+    settings: &RedisSettings,
+    address: &ServerAddress,
+) -> Result<MultiplexedConnection, RedisStoreError> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(RESPONSE_TIMEOUT));
+    let client = client(settings, address, Login::Server)?;
+    Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
 }
 
 async fn open_primary(

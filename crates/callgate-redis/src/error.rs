@@ -46,6 +46,7 @@ impl RedisStoreError {
             Self::Server(error) => {
                 error.is_unrecoverable_error()
                     || error.is_io_error()
+                    || error.detail().is_some_and(|detail| detail.contains("READONLY "))
                     || matches!(
                         error.kind(),
                         ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)

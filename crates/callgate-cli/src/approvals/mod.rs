@@ -267,7 +267,8 @@ struct ApprovalsContext<'d> {
 
 impl<'d> ApprovalsContext<'d> {
     fn open(store_args: &StoreArgs, runtime: &'d Runtime) -> Result<Self, CommandError> {
-        let OpenStateStore { url, store, keys } = OpenStateStore::open_existing(&store_args.state, runtime)?;
+        let OpenStateStore { url, store, keys, .. } =
+            OpenStateStore::open_existing(&store_args.state, runtime)?;
         Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: store_args.format })
     }
 
