@@ -42,7 +42,8 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 fn the_programs_of_the_guide_print_what_it_shows() {
     let page = fs::read_to_string(project().join("docs/guides/use-from-typescript.md")).unwrap();
     let blocks = blocks(&page);
-    let programs = blocks.windows(2).filter_map(|pair| Some((pair[0].0.strip_prefix("js ")?, &pair[0].1, &pair[1])));
+    let programs =
+        blocks.windows(2).filter_map(|pair| Some((pair[0].0.strip_prefix("js ")?, &pair[0].1, &pair[1])));
     let mut count = 0;
     for (file, program, (language, shown)) in programs {
         assert_eq!(language, "text", "{file} is not followed by its output");
