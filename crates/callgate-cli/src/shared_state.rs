@@ -196,7 +196,7 @@ mod tests {
             ("records=postgres://h/x approvals=redis://u:secret@h", "is none of them"),
             ("records=postgres://h/x redis://u:secret@h", "is none of them"),
         ] {
-            let why = StateParts::parse(value).unwrap_err().to_string();
+            let Err(CommandError::Message(why)) = StateParts::parse(value) else { panic!("{value}") };
             assert!(why.contains(expected) && !why.contains("secret"), "{value}: {why}");
         }
     }
