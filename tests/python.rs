@@ -160,6 +160,12 @@ fn exported(path: &Path) -> Value {
     json!({ "rules": case.rules, "tools": case.tools, "layers": case.layers, "rounds": rounds, "results": results })
 }
 
+/// The same without the state of a session in which nothing happened that policies could read. Rust tells it from a new one.
+fn without_empty_state(printed: &str) -> String {
+    let empty = format!("session: {}\n", SessionState::default().document());
+    printed.strip_suffix(&empty).unwrap_or(printed).to_owned()
+}
+
 /// What Python printed of one case, in the form of the cases' snapshots.
 fn printed(result: &Value) -> String {
     if let Some(error) = result["error"].as_str() {
@@ -169,10 +175,8 @@ fn printed(result: &Value) -> String {
     let outcomes =
         outcomes.iter().map(|text| callgate::json::from_str::<Outcome>(text.as_str().unwrap()).unwrap());
     let mut printed: String = outcomes.map(|outcome| cases::print(&outcome)).collect();
-    if result["state"] != *SessionState::default().document() {
-        printed.push_str(&format!("session: {}\n", result["state"]));
-    }
-    printed
+    printed.push_str(&format!("session: {}\n", result["state"]));
+    without_empty_state(&printed)
 }
 
 #[test]
@@ -190,6 +194,6 @@ fn each_case_has_the_same_outcomes_in_python() {
     let results: Vec<Value> = output.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     assert_eq!(results.len(), paths.len());
     for (path, result) in paths.iter().zip(&results) {
-        assert_eq!(printed(result), cases::run(path), "{}", path.display());
+        assert_eq!(printed(result), without_empty_state(&cases::run(path)), "{}", path.display());
     }
 }

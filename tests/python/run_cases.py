@@ -54,7 +54,7 @@ def write(value):
         return "{" + ",".join(f"{json.dumps(key)}:{write(member)}" for key, member in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(write, value)) + "]"
-    return str(value) if isinstance(value, Decimal) else json.dumps(value)
+    return str(value).replace("E+", "e").replace("E", "e") if isinstance(value, Decimal) else json.dumps(value)
 
 
 for line in sys.stdin:

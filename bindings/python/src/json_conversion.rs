@@ -76,6 +76,7 @@ fn convert(object: &Bound<'_, PyAny>, depth: usize, location: &mut Location) -> 
             .cast::<PyString>()?
             .to_str()?
             .replace("E+", "e")
+            .replace('E', "e")
             .parse()
             .map(Value::Number)
             .map_err(|_| location.error("an infinite number or NaN, which JSON does not have"));

@@ -88,7 +88,7 @@ impl Wake for OperationContext {
 
 /// What comes next of an operation.
 enum Step {
-    RunTool(ToolRequest),
+    RunTool(Box<ToolRequest>),
     Wait,
     Done(OperationResult),
 }
@@ -135,7 +135,7 @@ impl Operation {
                 Err(_) => return Err(errors::state("internal error: the call is denied; please report it")),
             }
             let step = match self.context.requests.take() {
-                Some(request) => Step::RunTool(request),
+                Some(request) => Step::RunTool(Box::new(request)),
                 None if self.context.signal.is_woken() => continue,
                 None => Step::Wait,
             };
@@ -150,7 +150,7 @@ impl Operation {
     /// Runs the engine. Returns the request for a tool, or `None` if something has to be waited for, or else the result.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match py.detach(|| self.advance())? {
-            Step::RunTool(request) => Ok(Py::new(py, request)?.into_any()),
+            Step::RunTool(request) => Ok(Py::new(py, *request)?.into_any()),
             Step::Wait => Ok(py.None()),
             Step::Done(result) => result(py),
         }
