@@ -126,9 +126,9 @@ impl AcquisitionBatch {
         let wait = match (*answer, key.take.allowance) {
             ("never", _) => return Some(LimitRefusal { index, retry_after: None }),
             ("after", _) => wait,
-            ("over", Allowance::Gcra { limit, .. }) => wait
-                .checked_div(u128::from(limit.millionths()))
-                .map(|whole| whole + u128::from(wait % u128::from(limit.millionths()) != 0))?,
+            ("over", Allowance::Gcra { limit, .. }) if limit.millionths() > 0 => {
+                wait.div_ceil(u128::from(limit.millionths()))
+            }
             _ => return None,
         };
         let wait = Micros::try_from(wait).unwrap_or(Micros::MAX).saturating_add(ahead);

@@ -97,7 +97,7 @@ mod tests {
         let slot = slots.new_slot("k");
         slots.doubt(vec![slot.clone()]);
         for _ in 0..=DOUBTFUL_RELEASES {
-            assert_eq!(slots.take_released(), [slot.clone()]);
+            assert_eq!(slots.take_released(), std::slice::from_ref(&slot));
             slots.repeat_doubtful();
         }
         assert_eq!(slots.take_released(), []);
