@@ -31,7 +31,7 @@ fn outcome(engine: &Engine, command: &str) -> Outcome {
 
 #[test]
 fn everyday_sessions_pass_without_a_question() {
-    let engine = engine("callgate: 1");
+    let engine = engine("policies: []");
     for (session, calls) in sessions(records(&file("sessions/everyday.jsonl"))) {
         for outcome in play(&mut engine.session(), &calls) {
             assert_eq!(
@@ -51,7 +51,7 @@ fn ten_lines_adapt_the_bundle() {
     let page = file("README.md");
     let ours = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     assert!(ours.lines().count() <= 10, "{ours}");
-    let (shipped, adapted) = (engine("callgate: 1"), engine(ours));
+    let (shipped, adapted) = (engine("policies: []"), engine(ours));
     for (command, before, after) in [
         ("git push --force", OutcomeKind::Suspended, OutcomeKind::Denied),
         ("cargo install --root /opt/tools x", OutcomeKind::Suspended, OutcomeKind::Executed),

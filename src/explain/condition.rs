@@ -1,8 +1,13 @@
 //! An evaluated condition: [`ExaminedCondition`] → [`ExplainedCondition`], with the result of each of its parts for a call.
 
+mod explained_shell;
+
+pub use explained_shell::{ExplainedCommand, ExplainedShell};
+
 use serde::Serialize;
 
-use super::explained_shell::{ExplainedShell, explain_shell};
+use explained_shell::explain_shell;
+
 use super::explained_value::{self, ExplainedValue};
 use super::explanation_redaction::{ExplanationRedactor, truncate_value};
 use crate::call::Root;

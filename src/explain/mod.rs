@@ -22,7 +22,6 @@ mod explanation_completion;
 mod condition;
 mod explained_fact;
 mod explained_let;
-mod explained_shell;
 mod explained_value;
 mod explanation_builder;
 mod explainer;
@@ -41,12 +40,11 @@ pub use crate::kernel::{
 pub use crate::matcher::Truth;
 pub use crate::middleware::FactChange;
 pub use condition::{
-    ConditionForm, ConditionTest, ElementReason, ExplainedCondition, ExplainedElement, ExplainedElements,
-    FoundValue, TestOperator, TruthValue,
+    ConditionForm, ConditionTest, ElementReason, ExplainedCommand, ExplainedCondition, ExplainedElement,
+    ExplainedElements, ExplainedShell, FoundValue, TestOperator, TruthValue,
 };
 pub use explained_fact::ExplainedFact;
 pub use explained_let::{ExplainedLet, LetState};
-pub use explained_shell::{ExplainedCommand, ExplainedShell};
 pub use explained_value::ExplainedValue;
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};

@@ -79,12 +79,9 @@ macro_rules! condition_fields {
 }
 
 mod elements;
-mod shell;
 
-pub use elements::ELEMENTS_RECORD;
-pub(super) use elements::MIN;
-pub use shell::SHELL_RECORD;
-pub(super) use shell::{COMMAND_RECORD, PATTERNS, QUANTIFIERS, UNKNOWN};
+pub(super) use elements::{COMMAND_RECORD, MIN, PATTERNS, QUANTIFIERS, UNKNOWN};
+pub use elements::{ELEMENTS_RECORD, SHELL_RECORD};
 
 /// The key of an expression, as a condition or in place of a path.
 pub const EXPR_KEY: &str = "expr";

@@ -1,9 +1,14 @@
 //! The keys of `every`, `any_of` and `none` in rules files: those of a condition, and those that name the elements.
 
+mod shell;
+
+pub use shell::SHELL_RECORD;
+pub(in crate::matcher) use shell::{COMMAND_RECORD, PATTERNS, QUANTIFIERS, UNKNOWN};
+
 use super::{
     ABSENT, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH, EQ,
     EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
-    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, SHELL_KEY, SHELL_RECORD, STARTS_WITH, TYPE, WITHIN,
+    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, SHELL_KEY, STARTS_WITH, TYPE, WITHIN,
 };
 use crate::matcher::mention::AS;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
@@ -20,7 +25,7 @@ pub static ELEMENTS_RECORD: RecordShape = RecordShape {
 };
 
 /// A condition on one element: a mapping, or an expression as a string.
-pub(super) static ELEMENT_SHAPE: Shape =
+static ELEMENT_SHAPE: Shape =
     Shape::Either(&[Shape::Record(&ELEMENT_CONDITION), Shape::String("a Rhai expression")]);
 
 static ELEMENT_CONDITION: RecordShape = RecordShape {

@@ -176,7 +176,7 @@ impl Analysis<'_> {
                     self.doubt(DoubtKind::Dynamic, "a text with commands is known only when it runs");
                 }
                 let mut inner = state.clone();
-                inner.is_any_set = true;
+                inner.forget_values();
                 self.run_word(text, &inner);
             }
             Some(_) if !has_flag(parsed, "-s") => {
@@ -187,7 +187,9 @@ impl Analysis<'_> {
                 let text = self.input.text.take();
                 match text {
                     Some(text) if !self.input.may_have_more => {
-                        self.run_text(&text, state.clone());
+                        let mut inner = state.clone();
+                        inner.forget_values();
+                        self.run_text(&text, inner);
                     }
                     _ => self
                         .doubt(DoubtKind::Dynamic, "a shell reads commands that are known only when it runs"),

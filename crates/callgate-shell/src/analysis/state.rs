@@ -34,6 +34,11 @@ impl State {
         self.variables.insert(name.to_owned(), value);
     }
 
+    /// Forgets the values of variables, which another shell may not get.
+    pub(super) fn forget_values(&mut self) {
+        self.variables.values_mut().for_each(|value| *value = None);
+    }
+
     /// Forgets what may change.
     pub(super) fn forget(&mut self, effects: &Effects) {
         self.is_any_set |= effects.is_any;

@@ -203,6 +203,8 @@ fn files_and_directories_are_tracked() {
         ("cd \"$X\" && x", None),
         ("for i in 1; do cd a; done; x", None),
         ("env -C /tmp x", Some("/tmp")),
+        ("sh -c 'cd / && x'", Some("/")),
+        ("ssh host 'cd /srv && x'", Some("/srv")),
         ("eval 'cd /tmp' && x", Some("/tmp")),
     ] {
         assert_eq!(command(text, "x").directories.single(), expected, "{text}");

@@ -173,8 +173,7 @@ impl Analysis<'_> {
         }
         let mut inner = state.clone();
         if wrapper.is_remote {
-            inner.directories = Directories::new(None);
-            inner.is_any_set = true;
+            inner = State::new(None);
         }
         for flag in &parsed.flags {
             if matches!(flag.written.as_str(), "-C" | "--chdir" | "-D")

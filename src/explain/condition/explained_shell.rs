@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::condition::TruthValue;
-use super::explanation_redaction::{ExplanationRedactor, truncate_value};
+use super::TruthValue;
 use crate::call::Root;
+use crate::explain::explanation_redaction::{ExplanationRedactor, truncate_value};
 use crate::json::Value;
 use crate::matcher::{ExaminedShell, ShellQuantifier};
 use crate::safe_text;
@@ -27,7 +27,7 @@ pub struct ExplainedShell {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<&'static str>,
     #[serde(skip)]
-    pub(super) roots: Vec<Root>,
+    pub(in crate::explain) roots: Vec<Root>,
 }
 
 /// A command.
@@ -73,7 +73,7 @@ pub(super) fn explain_shell(
 
 impl ExplainedShell {
     /// The commands that decided the condition, in words.
-    pub(super) fn describe(&self, truth: TruthValue) -> String {
+    pub(in crate::explain) fn describe(&self, truth: TruthValue) -> String {
         let wanted = match (self.quantifier, truth) {
             ("every", TruthValue::No) => TruthValue::No,
             ("any" | "all", TruthValue::Yes) | ("none", TruthValue::No) => TruthValue::Yes,

@@ -1,11 +1,13 @@
 //! The keys of `shell` in rules files.
 
-use super::elements::{ELEMENT_SHAPE, ELEMENTS_RECORD};
-use super::{
-    ABSENT, AS, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH,
-    EQ, EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
-    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, PATH_OPERAND, SHELL_KEY, STARTS_WITH, TYPE, WITHIN,
+use super::{ELEMENT_SHAPE, ELEMENTS_RECORD};
+use crate::matcher::condition_shape::{
+    ABSENT, BASE, CONFUSABLES, CONTAINS, CONTAINS_ANY, DECIMAL, DETECTS, DOMAIN, DURING, EACH, ENDS_WITH, EQ,
+    EXISTS, EXPR_KEY, EXPRESSION, GT, GTE, HOST, IGNORE_CASE, IN, INSIDE, LENGTH, LT, LTE, MATCHES,
+    MENTIONED_IN, NE, NOT_IN, OLDER_THAN, PATH, SHELL_KEY, STARTS_WITH, TYPE, WITHIN,
 };
+use crate::matcher::mention::AS;
+use crate::matcher::value_source::PATH_OPERAND;
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
 /// The keys that say how many commands must pass, exactly one of which a `shell` condition has.
