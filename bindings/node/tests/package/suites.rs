@@ -37,6 +37,11 @@ fn servers_of_the_mcp_sdk_obey_the_rules() {
 }
 
 #[test]
+fn chats_of_tanstack_ai_obey_the_rules() {
+    suite("tanstack-ai");
+}
+
+#[test]
 fn npx_runs_the_command_line() {
     let version =
         run(Command::new("npx").args(["--no-install", "callgate", "--version"]).current_dir(application()));

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { chat, toolDefinition } from '@tanstack/ai';
+import { Engine } from 'callgate';
+import { guardMiddleware } from 'callgate/tanstack-ai';
+import { z } from 'zod';
+import { CALLS, shopEngine, shopTools } from './shop.mjs';
+
+/** A model that makes these calls, one list for each turn, and then answers. */
+function scripted(...turns) {
+  let turn = 0;
+  const requests = [];
+  async function* chatStream(request) {
+    requests.push(request);
+    const calls = turns[turn];
+    turn += 1;
+    const base = { timestamp: 0, model: 'scripted' };
+    const run = { ...base, runId: `r${turn}`, threadId: 't' };
+    yield { ...run, type: 'RUN_STARTED' };
+    for (const [index, { tool, input }] of (calls ?? []).entries()) {
+      const call = { ...base, toolCallId: `c${turn}-${index}`, toolCallName: tool, toolName: tool };
+      yield { ...call, type: 'TOOL_CALL_START', index };
+      yield { ...call, type: 'TOOL_CALL_ARGS', delta: JSON.stringify(input), args: JSON.stringify(input) };
+      yield { ...call, type: 'TOOL_CALL_END', input };
+    }
+    if (calls === undefined) {
+      yield { ...base, type: 'TEXT_MESSAGE_START', messageId: 'm', role: 'assistant' };
+      yield { ...base, type: 'TEXT_MESSAGE_CONTENT', messageId: 'm', delta: 'done', content: 'done' };
+      yield { ...base, type: 'TEXT_MESSAGE_END', messageId: 'm' };
+    }
+    yield { ...run, type: 'RUN_FINISHED', finishReason: calls === undefined ? 'stop' : 'tool_calls' };
+  }
+  return { kind: 'text', name: 'scripted', model: 'scripted', requests, chatStream, structuredOutput: () => assert.fail() };
+}
+
+function serverTools(tools) {
+  const inputSchema = z.looseObject({});
+  return Object.entries(tools).map(([name, run]) => toolDefinition({ name, description: name, inputSchema }).server(run));
+}
+
+/** Runs a chat. Returns the chunks, and the results that the model read. */
+async function run(engine, model, tools) {
+  const middleware = [guardMiddleware(engine, { requester: 'ana' })];
+  const chunks = [];
+  for await (const chunk of chat({ adapter: model, messages: [{ role: 'user', content: 'go' }], tools: serverTools(tools), middleware })) {
+    chunks.push(chunk);
+  }
+  const results = model.requests.at(-1).messages.filter(({ role }) => role === 'tool').map(({ content }) => JSON.parse(content));
+  return { chunks, results };
+}
+
+test('calls are allowed, denied with a message, edited, cached, redacted and limited', async () => {
+  const { ran, tools } = shopTools();
+  const { allowed, denied, edited, redacted } = CALLS;
+  const model = scripted([allowed, denied], [edited, edited, redacted]);
+  const { results } = await run(await shopEngine(), model, tools);
+  assert.deepEqual(results[0], { refunded: 40 });
+  assert.deepEqual(results[1], { error: 'Not run (denied): Customers are never deleted' });
+  assert.deepEqual(results.slice(2, 4), [{ found: 'shoes 10' }, { found: 'shoes 10' }]);
+  assert.doesNotMatch(JSON.stringify(results[4]), /4111/);
+  assert.deepEqual(ran.map(([name]) => name), ['refund', 'search', 'card']);
+  const { limited } = CALLS;
+  const limits = await run(await shopEngine(), scripted([limited, limited, limited]), tools);
+  assert.match(limits.results[2].error, /^Not run \(rate_limited\)/);
+});
+
+test('a call runs once after it was approved, also in another chat over the same state', async () => {
+  const { ran, tools } = shopTools();
+  const state = `file:${join(mkdtempSync(join(tmpdir(), 'callgate-')), 'state.db')}`;
+  const engine = await shopEngine({ state });
+  const { results } = await run(engine, scripted([CALLS.pending]), tools);
+  assert.match(results[0].error, /^Not run: pending approval\. Refund 250\?/);
+  const [item] = await engine.approvals();
+  await engine.answer(item.id, { approved: true }, { principal: 'lea' });
+  const second = await run(await shopEngine({ state }), scripted([CALLS.pending], [CALLS.pending]), tools);
+  assert.deepEqual(second.results[0], { refunded: 250 });
+  assert.match(second.results[1].error, /pending approval/);
+  assert.deepEqual(ran, [['refund', { amount: 250 }]]);
+});
+
+test('a policy that halts ends the run, and no later call of it runs', async () => {
+  const { ran, tools } = shopTools();
+  const engine = await Engine.fromText('policies: [{ id: stop, match: delete_customer, halt: { message: Stop } }]');
+  await run(engine, scripted([CALLS.denied, CALLS.allowed], [CALLS.allowed]), tools);
+  assert.deepEqual(ran, []);
+});
+
+test('tools of the browser are refused at start', async () => {
+  const { tools } = shopTools();
+  const browser = toolDefinition({ name: 'ask', description: 'ask', inputSchema: z.object({}) }).client();
+  const middleware = [guardMiddleware(await shopEngine(), { requester: 'ana' })];
+  const chunks = [];
+  const reading = async () => {
+    const all = [...serverTools(tools), browser];
+    for await (const chunk of chat({ adapter: scripted([CALLS.allowed]), messages: [{ role: 'user', content: 'go' }], tools: all, middleware })) {
+      chunks.push(chunk);
+    }
+  };
+  const error = await reading().then(() => undefined, error => error);
+  assert.match(error?.message ?? JSON.stringify(chunks.find(({ type }) => type === 'RUN_ERROR')), /runs in the browser/);
+});
