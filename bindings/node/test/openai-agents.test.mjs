@@ -3,34 +3,10 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Agent, run, RunState, setTracingDisabled, tool, Usage, webSearchTool } from '@openai/agents';
+import { Agent, run, RunState, tool, webSearchTool } from '@openai/agents';
 import { guardTools } from 'callgate/openai-agents';
+import { scripted } from './openai-agents-model.mjs';
 import { CALLS, shopEngine, shopTools } from './shop.mjs';
-
-setTracingDisabled(true);
-
-/** A model that makes these calls, one list for each turn, and then answers. */
-function scripted(...turns) {
-  let turn = 0;
-  const requests = [];
-  const getResponse = async request => {
-    requests.push(request);
-    const calls = turns[turn];
-    turn += 1;
-    const output =
-      calls === undefined
-        ? [{ type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'done' }] }]
-        : calls.map(({ tool: name, input }, index) => ({
-            type: 'function_call',
-            callId: `c${turn}-${index}`,
-            name,
-            arguments: JSON.stringify(input),
-            status: 'completed',
-          }));
-    return { usage: new Usage(), output, responseId: `r${turn}` };
-  };
-  return { getResponse, requests, getStreamedResponse: () => assert.fail('not streamed') };
-}
 
 function agent(engine, model, tools) {
   const parameters = { type: 'object', properties: {}, required: [], additionalProperties: true };

@@ -5,11 +5,25 @@ use std::process::Command;
 
 use crate::installed_package::{application, project, run};
 
-/// Replaces the provider of a program by a scripted model.
-const PROVIDERS: [(&str, &str); 1] = [(
-    "import { openai } from '@ai-sdk/openai';",
-    "import { scripted } from './ai-sdk-agent.mjs';\nconst openai = () => scripted([{ tool: 'delete_order', input: { id: 7 } }]);",
-)];
+/// Replaces the provider of a program by a scripted model, which makes one call of `delete_order`.
+const PROVIDERS: [(&str, &str); 4] = [
+    (
+        "import { openai } from '@ai-sdk/openai';",
+        "import { scripted } from './ai-sdk-agent.mjs';\nconst openai = () => scripted([{ tool: 'delete_order', input: { id: 7 } }]);",
+    ),
+    (
+        "import { openaiText } from '@tanstack/ai-openai';",
+        "import { scripted } from './tanstack-ai-model.mjs';\nconst openaiText = () => scripted([{ tool: 'delete_order', input: { id: 7 } }]);",
+    ),
+    (
+        "model: 'gpt-5'",
+        "model: (await import('./openai-agents-model.mjs')).scripted([{ tool: 'delete_order', input: { id: 7 } }])",
+    ),
+    (
+        "model: 'openai:gpt-5'",
+        "model: new (await import('langchain')).FakeToolCallingModel({ toolCalls: [[{ name: 'delete_order', args: { id: 7 }, id: 'c1', type: 'tool_call' }], []] })",
+    ),
+];
 
 /// A fenced block of a page: its language with what follows it, and its text.
 fn blocks(page: &str) -> Vec<(String, String)> {
@@ -43,5 +57,5 @@ fn the_programs_of_the_guide_print_what_it_shows() {
         count += 1;
     }
     assert_eq!(count, page.matches("```js ").count());
-    assert!(count >= 3);
+    assert!(count >= 7);
 }
