@@ -9,6 +9,7 @@ export interface NativeHost {
   reply(operation: number, request: number, reply: string): string;
   abandon(operation: number): void;
   takeEvents(): string[];
+  loadEngine(options: string): Promise<NativeEngine>;
 }
 
 export interface NativeHistory {
@@ -61,7 +62,6 @@ export interface NativeEngine {
 export interface Addon {
   Host: new (wake: (operation: number) => void) => NativeHost;
   NativeHistory: { read(dialect: string, document: string): NativeHistory };
-  loadEngine(host: NativeHost, options: string): Promise<NativeEngine>;
 }
 
 function load(): Addon {

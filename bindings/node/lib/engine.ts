@@ -1,6 +1,6 @@
 // The engine: the rules in effect, with everything that evaluates calls against them.
 
-import { addon, type NativeEngine } from './addon';
+import type { NativeEngine } from './addon';
 import { CallgateError, fromThrown, native } from './errors';
 import { type Hook, hookHandlers, hookOptions } from './hooks';
 import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
@@ -133,7 +133,7 @@ export class Engine {
     });
     let native: NativeEngine;
     try {
-      native = await addon.loadEngine(host, text);
+      native = await host.loadEngine(text);
     } catch (thrown) {
       throw fromThrown(thrown);
     }

@@ -34,11 +34,14 @@ pub struct NativeEngine {
     watcher: Mutex<Option<RulesWatcher>>,
 }
 
-/// Starts to load an engine.
 #[napi]
-pub fn load_engine(host: &Host, options: String) -> napi::Result<AsyncTask<EngineLoading>> {
-    let options = EngineOptions::parse(&options)?;
-    Ok(AsyncTask::new(EngineLoading { options, events: Arc::clone(host.events()) }))
+impl Host {
+    /// Starts to load an engine.
+    #[napi]
+    pub fn load_engine(&self, options: String) -> napi::Result<AsyncTask<EngineLoading>> {
+        let options = EngineOptions::parse(&options)?;
+        Ok(AsyncTask::new(EngineLoading { options, events: Arc::clone(self.events()) }))
+    }
 }
 
 impl NativeEngine {
@@ -215,8 +218,8 @@ pub fn decision_text(engine: &Engine, call: &ToolCall, state: &SessionState) -> 
         "pending": decision.pending().map(Value::from).collect::<Vec<_>>(),
         "policies": json::to_value(decision.policies()).map_err(Failure::invalid_argument)?,
     });
-    if decision.changed_call().is_some() {
-        members["input"] = decision.input().clone();
+    if let (Some(_), Some(members)) = (decision.changed_call(), members.as_object_mut()) {
+        members.insert("input".to_owned(), decision.input().clone());
     }
     Ok(flagged(&members.to_string()))
 }

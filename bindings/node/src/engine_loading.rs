@@ -47,7 +47,7 @@ impl EngineLoading {
         let policies = policies.map_err(|error| rules_failure(&error))?;
         let keys = options.keys.take().map(|keys| Keys::parse(&keys)).transpose();
         let keys = keys.map_err(|error| Failure::new("invalid_keys", error.to_string()))?;
-        let (store, keys, thread) = open_store(options, keys)?;
+        let EngineStore { store, keys, thread } = open_store(options, keys)?;
         let mut builder = Engine::builder(Arc::clone(&policies)).tools(std::mem::take(&mut options.tools));
         builder = builder.store(Arc::clone(&store));
         let event_keys = match &keys {
@@ -76,18 +76,22 @@ impl EngineLoading {
     }
 }
 
-/// The store of an engine with its keys, and where operations with this store run.
-fn open_store(
-    options: &EngineOptions,
+/// The store of an engine with its keys.
+struct EngineStore {
+    store: Arc<dyn StateStore>,
     keys: Option<Keys>,
-) -> Result<(Arc<dyn StateStore>, Option<Keys>, OperationThread), Failure> {
+    /// Where operations with this store run.
+    thread: OperationThread,
+}
+
+fn open_store(options: &EngineOptions, keys: Option<Keys>) -> Result<EngineStore, Failure> {
     let opened = match &options.state {
         Some(url) => open_state(url, keys)?,
         None => OpenedState { store: Arc::new(MemoryStore::default()), keys, is_shared: false },
     };
     let thread = if opened.is_shared { OperationThread::Runtime } else { OperationThread::JavaScript };
     if !options.has_record_store {
-        return Ok((opened.store, opened.keys, thread));
+        return Ok(EngineStore { store: opened.store, keys: opened.keys, thread });
     }
     if opened.keys.is_none() {
         return Err(Failure::new(
@@ -97,7 +101,7 @@ fn open_store(
     }
     let records: Arc<dyn RecordStore> = Arc::new(JavaScriptRecordStore);
     let store = callgate::host::CombinedStore::new(opened.store).with_records(records);
-    Ok((Arc::new(store), opened.keys, thread))
+    Ok(EngineStore { store: Arc::new(store), keys: opened.keys, thread })
 }
 
 /// The diagnostics of rules that can't be loaded.

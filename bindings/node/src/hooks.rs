@@ -130,17 +130,14 @@ impl Middleware for JavaScriptHook {
                 return ErrorAction::Keep;
             }
             let mut members = self.call_members(call);
-            members["error"] = error_json(error);
-            let reply = self.ask("onError", members).await;
-            match reply {
-                Some(mut reply) if reply.get("recover").is_some() => {
-                    ErrorAction::Recover(std::mem::take(&mut reply["recover"]))
-                }
-                Some(reply) => match reply.get("replace") {
-                    Some(error) => ErrorAction::Replace(read_error(error)),
-                    None => ErrorAction::Keep,
-                },
-                None => ErrorAction::Keep,
+            if let Some(members) = members.as_object_mut() {
+                members.insert("error".to_owned(), error_json(error));
+            }
+            let reply = self.ask("onError", members).await.unwrap_or_default();
+            match (reply.get("recover"), reply.get("replace")) {
+                (Some(output), _) => ErrorAction::Recover(output.clone()),
+                (None, Some(error)) => ErrorAction::Replace(read_error(error)),
+                (None, None) => ErrorAction::Keep,
             }
         })
     }
