@@ -141,7 +141,7 @@ pub fn application() -> PathBuf {
     }
     let pins = fs::read_to_string(crate_directory().join("test/package.json")).unwrap();
     if fs::read_to_string(home.join("pins")).ok().as_ref() != Some(&pins) {
-        let _ = fs::remove_dir_all(&home.join("frameworks"));
+        let _ = fs::remove_dir_all(home.join("frameworks"));
         fs::create_dir_all(home.join("frameworks")).unwrap();
         fs::write(home.join("frameworks/package.json"), &pins).unwrap();
         npm(&home.join("frameworks"), &["install"]);
