@@ -97,6 +97,7 @@ fn every_named_script_exists() {
     let expected = [
         ".ci/run",
         "crates/callgate-cli",
+        "scripts/npm",
         "scripts/release",
         "scripts/wheel-requirements.txt",
         "scripts/wheels",

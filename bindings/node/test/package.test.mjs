@@ -256,7 +256,7 @@ test('a round is decided before any of its calls runs', async () => {
   assert.deepEqual(ran, []);
 });
 
-const ASK = `{ id: ask, match: pay, approval: { message: 'Pay {{ input.amount }}?', expires: 1h, editable: [$.input.amount] } }`;
+const ASK = `{ id: ask, match: pay, approval: { message: 'Pay {{ input.amount }}?', expires: 1h, edits: [$.input.amount] } }`;
 const HISTORY = [
   { role: 'user', content: 'pay' },
   { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"amount":250}' } }] },
