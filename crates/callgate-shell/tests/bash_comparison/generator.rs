@@ -189,7 +189,7 @@ impl Generator {
         if self.chance(10) {
             words.push(format!("{}={}", self.pick(&["x", "y", "Z"]), self.word()));
         }
-        let program = self.pick(&[
+        let known = self.pick(&[
             "red",
             "green",
             "blue",
@@ -200,9 +200,9 @@ impl Generator {
             "r'e'd",
             "\\red",
             "\"green\"",
-            "$x",
             "fun1",
         ]);
+        let program = if self.chance(60) { "$x" } else { known };
         words.push(program.to_owned());
         for _ in 0..self.random.usize(..4) {
             words.push(self.word());
