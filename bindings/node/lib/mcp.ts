@@ -38,7 +38,7 @@ export function guardServer<S extends ServerLike>(engine: Engine, server: S, opt
   const register = server.registerTool.bind(server);
   server.registerTool = (name: string, config: { inputSchema?: unknown }, callback: Callback) =>
     register(name, config, (...args: any[]) => {
-      // Without an input schema, the SDK passes only what comes with the request.
+      // Without an input schema, the SDK passes only the context of the request.
       const hasInput = config.inputSchema !== undefined;
       const extra = args[hasInput ? 1 : 0] as { signal?: AbortSignal };
       const input: unknown = hasInput ? args[0] : {};

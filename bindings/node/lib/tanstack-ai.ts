@@ -41,7 +41,7 @@ export interface GuardMiddleware {
 }
 
 /**
- * Middleware for `chat()`. List it last: TanStack AI takes the first decision on a call, and what comes after this one sees only results.
+ * Middleware for `chat()`. List it last: TanStack AI takes the first decision on a call, and later middleware sees only results.
  *
  * A refused call has the result `{ error }`, which the model reads. A call that needs approval returns at once; once it is approved in the
  * state of the engine (`engine.answer`, `callgate approvals approve`), the same call runs, once. A `halt` policy aborts the run.

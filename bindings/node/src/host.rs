@@ -100,7 +100,7 @@ impl Host {
     #[napi]
     pub fn reply(&self, number: u32, request: u32, reply: String) -> String {
         let Some(operation) = self.running(number) else { return String::new() };
-        // A reply that can't be read, as one with half of a surrogate pair, is the error of who made it.
+        // A reply that can't be read, as one with a lone surrogate, is the error of who made it.
         let reply = json::parse(&reply).unwrap_or_else(|error| {
             let error =
                 json!({ "message": format!("the result is not JSON: {error}"), "kind": "invalid_result" });
