@@ -175,7 +175,8 @@ impl ToolExecutor for Nested<'_> {
 
 #[tokio::test(start_paused = true)]
 async fn circular_wait_between_calls_ends_as_undecided() {
-    let (session, _) = session(ONCE);
+    // Calls wait by the engine's clock; the timer of this one advances while all tasks wait.
+    let session = rules(&format!("policies:\n{ONCE}")).build().session().with_name("one").concurrent();
     let tools = Tools::new();
     let outcome = session.execute(call("outer", json!({})), &Nested(&session, tools.clone())).await;
     assert_eq!(outcome.output, Some(json!(["denied", "undecided"])));

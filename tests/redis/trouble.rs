@@ -95,6 +95,9 @@ fn a_slot_whose_reply_was_lost_is_free_again() {
     assert!(freed, "{}", server.dump());
 }
 
+/// A writer, and the result of its write.
+type WriteResult = (usize, Result<bool, StoreError>);
+
 #[test]
 fn racing_writers_behind_slow_links_that_are_cut_never_both_succeed() {
     const KEYS: usize = 250;
@@ -103,7 +106,7 @@ fn racing_writers_behind_slow_links_that_are_cut_never_both_succeed() {
     let proxy = CuttingProxy::start(server.port);
     proxy.delay(Duration::from_millis(2));
     proxy.cut_every(40);
-    let results: Mutex<BTreeMap<usize, Vec<(usize, Result<bool, StoreError>)>>> = Mutex::default();
+    let results: Mutex<BTreeMap<usize, Vec<WriteResult>>> = Mutex::default();
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (proxy, results) = (&proxy, &results);
