@@ -1,7 +1,7 @@
 //! The native part of the npm package `callgate`: the engine and its sessions as classes whose arguments and results are JSON texts.
 //! The TypeScript in `lib/` is their only caller.
 //!
-//! Whatever takes time is an [`operation`]: a future that asks JavaScript for what only JavaScript has, such as the result of a tool.
+//! Whatever takes time is an operation (`operation.rs`): a future that asks JavaScript for what only JavaScript has, such as the result of a tool.
 
 mod approvals;
 mod concurrent_session;

@@ -1,6 +1,6 @@
 //! The coverage points of a bundle: compiled rules + rules files → points, each with the branches that tests should reach.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -78,6 +78,8 @@ pub(super) struct CoveragePoints {
     pub(super) unmatched: Option<usize>,
     /// The boolean named values.
     pub(super) lets: Vec<(Arc<NamedValue>, usize)>,
+    /// The patterns for tools and servers in policies, those of groups among them.
+    tool_patterns: HashSet<String>,
     /// The patterns of groups, by text.
     pub(super) group_patterns: HashMap<String, Vec<usize>>,
     /// The functions and the arms of `switch`.
@@ -120,7 +122,10 @@ impl CoveragePoints {
             let point = self.add("let", span, vec![BranchKind::True, BranchKind::False]);
             self.lets.push((value, point));
         }
-        for (text, span) in counted.patterns {
+        // Groups also name what is no tool, such as programs in `shell` conditions.
+        let (tools, groups) = (&self.tool_patterns, counted.patterns);
+        let groups: Vec<_> = groups.into_iter().filter(|(text, _)| tools.contains(text)).collect();
+        for (text, span) in groups {
             let point = self.add("group", span, vec![BranchKind::True]);
             self.group_patterns.entry(text).or_default().push(point);
         }
@@ -237,6 +242,7 @@ impl CoveragePoints {
         patterns: &[ExaminedPattern<'_>],
         policy: &Policy,
     ) -> Vec<usize> {
+        self.tool_patterns.extend(patterns.iter().map(|pattern| pattern.text.to_owned()));
         // The patterns of a group have one location: that of its name.
         let of_one_name = patterns.chunk_by(|a, b| a.span.is_some() && a.span == b.span);
         let points = of_one_name.flat_map(|patterns| {
