@@ -152,7 +152,7 @@ fn exported(path: &Path) -> Value {
         .filter_map(|record| {
             let recorded = match record.recorded.as_ref()? {
                 RecordedResult::Output(output) => json!({ "output": output }),
-                RecordedResult::Error { message, .. } => json!({ "error": message }),
+                RecordedResult::Error { message, kind } => json!({ "error": message, "kind": kind }),
             };
             Some(json!([record.call.id, recorded]))
         })
@@ -167,7 +167,7 @@ fn outcomes_and_state(printed: &str) -> (String, Option<Value>) {
         Some((outcomes, state)) => (outcomes, Some(callgate::json::from_str(state.trim_end()).unwrap())),
         None => (printed, None),
     };
-    (outcomes.to_owned(), state.filter(|state: &Value| *state != SessionState::default().document()))
+    (outcomes.to_owned(), state.filter(|state| state != SessionState::default().document()))
 }
 
 /// What Python printed of one case, in the form of the cases' snapshots.
