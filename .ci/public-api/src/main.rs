@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "callgate",
     "callgate-analysis",
     "callgate-hooks",
