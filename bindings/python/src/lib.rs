@@ -1,6 +1,6 @@
 //! The extension module `callgate._callgate`: the engine for Python. The package around it is in `callgate/`.
 //!
-//! Rust never runs while the GIL is held, and starts no thread for a call: an [`Operation`](operation::Operation) is a future
+//! Rust never runs while the GIL is held, and starts no thread for a call: an `Operation` is a future
 //! that Python drives, and that returns to Python whenever a tool has to run or something has to be waited for.
 
 mod answers;
