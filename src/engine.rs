@@ -22,7 +22,7 @@ use crate::host::{
     CacheStore, Clock, CombinedStore, EngineEventKind, LimitStore, Observer, RecordStore, RulesEvent,
     StateStore, SystemClock,
 };
-use crate::kernel::{Decision, EventListener, Kernel, Layers};
+use crate::kernel::{Decision, Effect, EventListener, Kernel, Layers};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, CompiledPolicies, LoadedBundle};
@@ -150,6 +150,25 @@ impl Engine {
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let layers = Layers::from_iter([self.shared.bundle.load_full()]);
         self.shared.kernel(&layers).decide(call, session)
+    }
+
+    /// The effect that [`decide`](Self::decide) has, without reason and trace: the strictest policies are evaluated first, and where they stop the
+    /// call, no others are.
+    ///
+    /// ```
+    /// use callgate::json::json;
+    /// use callgate::{Effect, Engine, SessionState, ToolCall};
+    ///
+    /// let engine = Engine::from_text(
+    ///     "policies: [{ id: small, match: { tool: refund, where: { path: $.input.amount, gt: 100 } }, deny: {} }]",
+    /// )?;
+    /// let call = ToolCall::new("c1", "refund", json!({ "amount": 250 }));
+    /// assert_eq!(engine.effect(&call, &SessionState::default()), Effect::Deny);
+    /// # Ok::<(), callgate::LoadError>(())
+    /// ```
+    pub fn effect(&self, call: &ToolCall, session: &SessionState) -> Effect {
+        let layers = Layers::from_iter([self.shared.bundle.load_full()]);
+        self.shared.kernel(&layers).effect(call, session)
     }
 
     /// Decides a call as [`decide`](Self::decide) does, and explains the decision: for every policy, whether it matched and which of its

@@ -125,6 +125,45 @@ fn script_copies_none_of_the_values_it_passes_on() {
 }
 
 #[test]
+fn a_stopped_call_is_decided_without_allocations_until_its_reason_is_asked_for() {
+    let rules = r#"
+        policies:
+          - { id: large, match: { tool: pay, where: [ { path: $.input.amount, gt: 5 } ] }, deny: { message: Too much. } }
+          - { id: ask, match: send, description: Ask first., approval: {} }
+          - { id: stop, match: { tool: wipe, where: [ { path: $.input.all, eq: true } ] }, halt: {} }
+    "#;
+    let engine = Engine::from_text(rules).unwrap();
+    let session = SessionState::default();
+    for (call, effect, message) in [
+        (pay(), Effect::Deny, "Too much."),
+        (ToolCall::new("c1", "send", json!({ "to": "eve" })), Effect::Suspend, "Ask first."),
+        (
+            ToolCall::new("c1", "wipe", json!({ "all": true })),
+            Effect::Halt,
+            "`wipe` is stopped by the policy `stop`",
+        ),
+    ] {
+        assert_eq!(engine.decide(&call, &session).reason().message, message);
+        let mut found = None;
+        let info = measure(|| found = Some(engine.decide(&call, &session)));
+        assert_eq!((found.unwrap().effect(), info.count_total), (effect, 0), "{call:?}");
+        let mut found = None;
+        let info = measure(|| found = Some(engine.effect(&call, &session)));
+        assert_eq!((found, info.count_total), (Some(effect), 0), "{call:?}");
+    }
+}
+
+#[test]
+fn a_whole_call_allocates_little_whatever_the_size_of_its_arguments() {
+    let engine = Engine::from_text("policies: [{ id: all, match: '*', allow: {} }]").unwrap();
+    let call = |text: &str| ToolCall::new("c1", "read", json!({ "path": "a.txt", "text": text }));
+    let (small, large) = (call("a"), call(&"a".repeat(10_000)));
+    let tool = ConstantTool(Value::Null);
+    let (few, many) = (bytes(&engine, &small, &tool), bytes(&engine, &large, &tool));
+    assert!(few <= 2_048 && many == few, "{few} bytes for small, {many} for large arguments");
+}
+
+#[test]
 fn first_call_after_a_reload_allocates_no_more_than_earlier_ones() {
     let engine = Engine::from_text(RULES).unwrap();
     let calls = [pay(), ToolCall::new("c1", "list", json!({})).with_server("files")];

@@ -255,7 +255,7 @@ pub struct CallView<'a> {
     pub round: Option<&'a RoundDocument>,
     /// The time. Without one, it is unknown.
     #[doc(hidden)]
-    pub now: Option<&'a Moment>,
+    pub now: Option<&'a Moment<'a>>,
     /// The current element, in a condition on elements.
     #[doc(hidden)]
     pub elements: Option<&'a ElementScope<'a>>,

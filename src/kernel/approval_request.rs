@@ -37,7 +37,7 @@ impl OutcomeBuilder<'_> {
             (_, Some(own)) => self.hidden(&own.text, redacted, view),
             ([], None) if required.is_empty() || !unmatched.is_empty() => reason.to_owned(),
             ([], None) => String::new(),
-            _ => redacted.text(&approval_question(&self.subject, approvals, redacted.view(view))),
+            _ => redacted.text(&approval_question(self.subject.layers, approvals, redacted.view(view))),
         };
         let texts = required.iter().map(|requirement| self.hidden(&requirement.text, redacted, view));
         let message: Vec<String> =

@@ -23,7 +23,7 @@ pub(super) struct CallScope<'a> {
     pub(super) listener: Option<&'a dyn EventListener>,
     pub(super) keys: &'a Keys,
     /// The time, read once for all policies.
-    pub(super) now: Moment,
+    pub(super) now: Moment<'a>,
     pub(super) task: &'a Task,
     pub(super) round: RoundDocument,
 }

@@ -65,6 +65,8 @@ pub struct Decision<'c> {
     pub(super) call: Cow<'c, ToolCall>,
     pub(super) effect: Effect,
     pub(super) reason: Option<Reason>,
+    /// The policy that determines the reason, which is made when it is asked for.
+    pub(super) fixed_reason: Option<PolicyRef>,
     pub(super) permitted_by: Option<PolicyRef>,
     pub(super) approved: bool,
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
@@ -97,6 +99,7 @@ impl<'c> Decision<'c> {
             call: Cow::Borrowed(call),
             effect: Effect::Run,
             reason: None,
+            fixed_reason: None,
             permitted_by: None,
             approved: false,
             approvals: SmallVec::new(),
@@ -199,6 +202,7 @@ impl<'c> Decision<'c> {
     pub(crate) fn refuse(&mut self, effect: Effect, reason: Reason, retry_after: Option<Duration>) {
         if effect > self.effect {
             (self.effect, self.reason, self.retry_after) = (effect, Some(reason), retry_after);
+            self.fixed_reason = None;
             // The wrappers take no part any more.
             self.trace.forget_wrappers();
         }
@@ -209,6 +213,7 @@ impl<'c> Decision<'c> {
         Self {
             effect: Effect::Run,
             reason: None,
+            fixed_reason: None,
             approvals: SmallVec::new(),
             unmatched: SmallVec::new(),
             answer: None,
@@ -233,6 +238,9 @@ impl<'c> Decision<'c> {
 
     /// Requires the approval of a limit that is exceeded, after all others. `reason`: that of a call that was not suspended before.
     pub(crate) fn require_limit_approval(&mut self, limit: PolicyRef, reason: Reason) {
+        if let Some(by) = self.fixed_reason.take() {
+            self.reason = self.fixed_reason(by);
+        }
         self.approvals.push(limit);
         match (self.effect, &mut self.reason) {
             (Effect::Suspend, Some(known)) => known.message = format!("{} {}", known.message, reason.message),
@@ -284,6 +292,7 @@ impl<'c> Decision<'c> {
             input: Cow::Owned(self.input.into_owned()),
             effect: self.effect,
             reason: self.reason,
+            fixed_reason: self.fixed_reason,
             permitted_by: self.permitted_by,
             approved: self.approved,
             approvals: self.approvals,
@@ -306,6 +315,9 @@ impl<'c> Decision<'c> {
     pub fn reason(&self) -> Reason {
         if let Some(reason) = &self.reason {
             return reason.clone();
+        }
+        if let Some(reason) = self.fixed_reason.and_then(|by| self.fixed_reason(by)) {
+            return reason;
         }
         let named = |reference: Option<PolicyRef>| reference?.find(&self.layers);
         let (answer, permit) = (named(self.answer), named(self.permitted_by));

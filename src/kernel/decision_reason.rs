@@ -1,12 +1,13 @@
-//! The reason of a decision: the message of the policy that decided, redacted.
+//! The reason of a decision: the message of the policy that decided, redacted. One that says nothing of the call is made when it is asked for.
 
 use super::CallScope;
+use super::decision::Decision;
 use super::gate::{DecisionCause, GateResult};
 use super::limit_requests;
-use super::policy_reference::PolicyRef;
+use super::policy_reference::{Layers, PolicyRef};
 use super::redacted_call::RedactedCall;
 use crate::call::Effect;
-use crate::call::{CallView, Reason, reason_code};
+use crate::call::{CallView, Reason, SessionState, reason_code};
 use crate::middleware::{Limit, PolicyKind, describe_missing};
 use crate::policy::Policy;
 use crate::script::{ScriptFinding, ScriptRefusal};
@@ -37,7 +38,7 @@ impl GateResult {
             DecisionCause::UsedUp(reference) if self.effect == Effect::Suspend => (
                 reason_code::APPROVAL_REQUIRED.to_owned(),
                 Some(subject.policy(*reference)?.id.clone()),
-                question(subject, &self.approvals, redacted.view(view)),
+                question(subject.layers, &self.approvals, redacted.view(view)),
             ),
             DecisionCause::UsedUp(reference) => {
                 let mut reason = limit_requests::refusal(
@@ -69,7 +70,7 @@ impl GateResult {
                     ),
                     None if self.effect == Effect::Suspend => (
                         reason_code::APPROVAL_REQUIRED.to_owned(),
-                        question(subject, &self.approvals, redacted.view(view)),
+                        question(subject.layers, &self.approvals, redacted.view(view)),
                     ),
                     None => refusal(policy, redacted.view(view)),
                 };
@@ -78,6 +79,52 @@ impl GateResult {
         };
         Some(Reason { policy, code, message: redacted.text(&message) })
     }
+
+    /// Returns the policy that alone determines the reason, whatever the call says: it stops the call by a message without placeholders, and
+    /// nothing is redacted.
+    pub(super) fn policy_of_fixed_reason(
+        &self,
+        subject: &CallScope<'_>,
+        view: CallView<'_>,
+    ) -> Option<PolicyRef> {
+        let Some(DecisionCause::Policy(reference, None)) = &self.cause else { return None };
+        let redacts = |policy: &Policy| matches!(policy.kind, PolicyKind::Redact(_));
+        if !view.session.masks().is_empty()
+            || subject.policies(|chain| &chain.settle).any(|by| redacts(by.policy))
+        {
+            return None;
+        }
+        let approvals = if self.effect == Effect::Suspend { self.approvals.as_slice() } else { &[] };
+        let mut asked = approvals.iter().chain([reference]);
+        asked.all(|reference| subject.policy(*reference).is_some_and(has_fixed_message)).then_some(*reference)
+    }
+}
+
+impl Decision<'_> {
+    /// The reason that a policy alone determines.
+    pub(super) fn fixed_reason(&self, by: PolicyRef) -> Option<Reason> {
+        let policy = by.find(&self.layers)?;
+        let session = SessionState::default();
+        let view = CallView::new(&self.call, &session);
+        let (code, message) = match self.effect {
+            Effect::Suspend => {
+                (reason_code::APPROVAL_REQUIRED.to_owned(), question(&self.layers, &self.approvals, view))
+            }
+            _ => refusal(policy, view),
+        };
+        Some(Reason { policy: Some(policy.id.clone()), code, message })
+    }
+}
+
+/// Whether a policy that stops a call says the same of every call of a tool.
+fn has_fixed_message(policy: &Policy) -> bool {
+    let template = match &policy.kind {
+        PolicyKind::Deny(deny) => deny.refusal.message.as_ref(),
+        PolicyKind::Halt(halt) => halt.message.as_ref(),
+        PolicyKind::Approval(approval) => approval.message.as_ref(),
+        _ => return false,
+    };
+    policy.kind.script().is_none() && template.is_none_or(Template::is_literal)
 }
 
 /// The code and message of a policy that denies or halts.
@@ -102,9 +149,9 @@ fn script_refusal(policy: &Policy, view: &CallView<'_>) -> ScriptRefusal {
 }
 
 /// The message of the approval request: those of all policies that require one.
-pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
+pub(super) fn question(layers: &Layers, approvals: &[PolicyRef], view: CallView<'_>) -> String {
     let questions = approvals.iter().filter_map(|reference| {
-        let policy = subject.policy(*reference)?;
+        let policy = reference.find(layers)?;
         if let Some(message) = script_refusal(policy, &view).message {
             return Some(message);
         }

@@ -14,7 +14,7 @@ use crate::call::Effect;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
 use crate::middleware::{Application, CountedCalls, Limit, Missing, PolicyKind, Require, describe_missing};
-use crate::policy::{Mode, Unmatched};
+use crate::policy::{Mode, ScalarEvaluator, Unmatched};
 use crate::script::ScriptFinding;
 
 /// The result of gate.
@@ -69,12 +69,19 @@ pub(super) fn run(
     let mut result = GateResult::new(failure);
     for (layer, (policies, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
+        let scalars = ScalarEvaluator::new(policies.scalar_conditions(), view);
         for index in chain.gate.candidates(&view) {
             let Some(policy) = policies.policy(index) else { continue };
             if failed && !concerns_failures(&policy.kind) {
                 continue;
             }
-            let truth = policy.matcher.eval(&view);
+            // A listener is told why a condition does not hold.
+            let holds = if recorder.has_listener() { None } else { scalars.holds(index) };
+            let truth = match holds {
+                Some(false) => continue,
+                Some(true) => Truth::Yes,
+                None => policy.matcher.eval(&view),
+            };
             let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
             let is_decided = matches!(truth, Truth::Yes | Truth::Absent);
             let applied = result.apply_policy(by, &truth, &view, held);

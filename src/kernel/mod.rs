@@ -13,6 +13,7 @@ mod cached_value;
 mod call_scope;
 mod decision;
 mod decision_reason;
+mod effect;
 mod events;
 mod execution_result;
 mod gate;
@@ -54,6 +55,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use crate::call::{
@@ -64,7 +66,7 @@ use crate::host::{Clock, RealCost};
 use crate::json::Value;
 use crate::middleware::Limit;
 use crate::seal::Keys;
-use crate::time::Moment;
+use crate::time::{Moment, TimeSource};
 use crate::tools::ToolSet;
 use crate::work_limit::{self, WorkMeter};
 use call_scope::CallScope;
@@ -143,7 +145,11 @@ impl<'k> Kernel<'k> {
             true => wrapper_selection::select(&subject, &view, &mut gate, &recorder),
             false => SmallVec::new(),
         };
-        let reason = gate.cause.as_ref().and_then(|cause| gate.describe(cause, &subject, view));
+        let fixed_reason = gate.policy_of_fixed_reason(&subject, view);
+        let reason = match &gate.cause {
+            Some(cause) if fixed_reason.is_none() => gate.describe(cause, &subject, view),
+            _ => None,
+        };
         // A policy that was not evaluated any more could have stopped the call.
         if work_limit::is_exceeded() && gate.effect < Effect::Halt {
             let why = work_limit::WorkLimitError.to_string();
@@ -153,6 +159,7 @@ impl<'k> Kernel<'k> {
         Decision {
             effect,
             reason,
+            fixed_reason,
             permitted_by,
             approved,
             approvals,
@@ -226,7 +233,7 @@ impl<'k> Kernel<'k> {
         Reason {
             policy: by.find(self.layers).map(|policy| policy.id.clone()),
             code: reason_code::APPROVAL_REQUIRED.to_owned(),
-            message: redacted.text(&decision_reason::question(&subject, &[by], redacted.view(view))),
+            message: redacted.text(&decision_reason::question(subject.layers, &[by], redacted.view(view))),
         }
     }
 
@@ -290,9 +297,9 @@ impl<'k> Kernel<'k> {
         CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys, now, task, round }
     }
 
-    /// The time now. It is unknown if the clock panics.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment::new(catch_unwind(AssertUnwindSafe(|| self.clock.now())).ok())
+    /// The time, for all policies of a decision.
+    pub(crate) fn moment(&self) -> Moment<'_> {
+        Moment::when_read(&self.clock)
     }
 
     /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
@@ -364,6 +371,13 @@ impl<'k> Kernel<'k> {
     /// The digest of the rules of all layers.
     pub fn revision(&self) -> String {
         self.layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+")
+    }
+}
+
+impl TimeSource for &dyn Clock {
+    /// The time is unknown if the clock panics.
+    fn read(&self) -> Option<Timestamp> {
+        catch_unwind(AssertUnwindSafe(|| self.now())).ok()
     }
 }
 

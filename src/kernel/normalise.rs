@@ -133,7 +133,12 @@ impl CallScope<'_> {
         let declares = |path: &[_], name: &str| {
             declared.is_some_and(|schema| schema.as_ref().is_ok_and(|schema| schema.declares(path, name)))
         };
-        if let Some(misread) = ArgumentNames::find_misread(reads(), input, &declares) {
+        let is_certain = match &*self.chains {
+            [chain] => chain.name_filter.is_certain(input),
+            // A name that one layer reads is no mistake to another one.
+            _ => false,
+        };
+        if !is_certain && let Some(misread) = ArgumentNames::find_misread(reads(), input, &declares) {
             return invalid(reason_code::AMBIGUOUS_ARGUMENT, misread.to_string());
         }
         let schema = match (check, declared) {

@@ -6,18 +6,26 @@ use super::policy_reference::{Layers, PolicyRef};
 use crate::call::{Phase, PolicyTrace, Verdict};
 use crate::policy::Mode;
 
+/// One verdict, in eight bytes: a call has many of them.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    policy: PolicyRef,
+    index: u32,
+    layer: u8,
     phase: Phase,
     verdict: Verdict,
     undecided: bool,
 }
 
+impl Step {
+    fn policy(&self) -> PolicyRef {
+        PolicyRef { layer: u32::from(self.layer), index: self.index }
+    }
+}
+
 /// The verdicts of policies, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    steps: SmallVec<[Step; 8]>,
+    steps: SmallVec<[Step; 32]>,
     /// The lines that scripts printed, redacted.
     printed: Vec<(PolicyRef, String)>,
 }
@@ -25,7 +33,9 @@ pub(crate) struct Trace {
 impl Trace {
     /// Adds a verdict.
     pub(super) fn note(&mut self, policy: PolicyRef, phase: Phase, verdict: Verdict, undecided: bool) {
-        self.steps.push(Step { policy, phase, verdict, undecided });
+        // There are three layers.
+        let layer = u8::try_from(policy.layer).unwrap_or(u8::MAX);
+        self.steps.push(Step { index: policy.index, layer, phase, verdict, undecided });
     }
 
     /// Adds lines that the script of a policy printed, redacted.
@@ -35,7 +45,7 @@ impl Trace {
 
     /// Corrects the verdict of a policy.
     pub(crate) fn amend(&mut self, policy: PolicyRef, verdict: Verdict) {
-        if let Some(step) = self.steps.iter_mut().rev().find(|step| step.policy == policy) {
+        if let Some(step) = self.steps.iter_mut().rev().find(|step| step.policy() == policy) {
             step.verdict = verdict;
         }
     }
@@ -55,9 +65,9 @@ impl Trace {
     pub(super) fn named(&self, layers: &Layers) -> Vec<PolicyTrace> {
         let mut printed = self.printed.clone();
         let entry = |step: &Step| {
-            let of_step = printed.extract_if(.., |(policy, _)| *policy == step.policy);
+            let of_step = printed.extract_if(.., |(policy, _)| *policy == step.policy());
             let printed = of_step.map(|(_, line)| line).collect();
-            let policy = step.policy.find(layers)?;
+            let policy = step.policy().find(layers)?;
             Some(PolicyTrace {
                 id: policy.id.clone(),
                 kind: policy.kind.definition().name.to_owned(),

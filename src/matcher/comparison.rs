@@ -9,7 +9,7 @@ use crate::call::NodeRef;
 use crate::json::{JsonType, Value};
 
 /// Comparison operator for two values of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldComparison {
     Eq,
     Ne,

@@ -186,6 +186,15 @@ impl Condition {
         }
     }
 
+    /// Whether the condition holds if this number of its required tests hold: all of them, and it has no other parts.
+    pub fn requires_only_tests(&self, number: usize) -> bool {
+        let parts = match &self.form {
+            ConditionNode::All(conditions) => conditions.len(),
+            _ => 1,
+        };
+        parts == number
+    }
+
     /// Returns the tests that must all hold for the condition to hold.
     pub fn required_tests(&self) -> impl Iterator<Item = &FieldTest> {
         let conditions = match &self.form {

@@ -5,9 +5,10 @@ use std::hash::BuildHasher;
 use super::condition_shape::{CONDITION_RECORD, EXISTS, EXPR_KEY, OPERATOR_FIELDS, OPTION_KEYS, PATH};
 use super::mention::{AS, MENTIONED_IN};
 use super::operator::Operator;
+use super::scalar_test::ScalarTest;
 use super::truth::Truth;
 use super::value_source::ValueSource;
-use crate::call::{CallView, NodeRef};
+use crate::call::{CallView, NodeRef, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{JsonType, Number, Value};
 use crate::path::Path;
@@ -235,6 +236,22 @@ impl FieldTest {
             true => operator.eval_argument(node, view),
             false => operator.eval(node, view),
         }
+    }
+
+    /// Returns the path and the test of its scalar, if the test only compares one argument or member of the context with literals.
+    pub fn as_scalar_test(&self) -> Option<(&Path, ScalarTest)> {
+        let path = self.subject.as_path()?;
+        let is_of_call = matches!(path.root(), Root::Input | Root::Context);
+        if !is_of_call || !path.is_singular() || self.each == Quantifier::None || self.exists == Some(false) {
+            return None;
+        }
+        let comparisons = self.operators.iter().map(Operator::as_scalar_comparison).collect::<Option<_>>()?;
+        let absent = match self.absence {
+            _ if self.exists == Some(true) => Some(false),
+            Absence::NoMatch => Some(false),
+            Absence::Match | Absence::Acts => None,
+        };
+        Some((path, ScalarTest { absent, comparisons }))
     }
 
     /// Returns the path and the keys by which an index can find this test: the path is singular, its value must equal one of some

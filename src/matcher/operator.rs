@@ -9,6 +9,7 @@ use super::length_bounds::LengthBounds;
 use super::mention::Mention;
 use super::operand::{Operand, PatternSet};
 use super::operand_set::OperandSet;
+use super::scalar_test::ScalarComparison;
 use super::time_test::TimeTest;
 use super::truth::Truth;
 use super::work_units::{node_cost, spend_for};
@@ -21,6 +22,9 @@ use crate::source;
 
 /// Examples of patterns for hosts and domains.
 const HOST_EXAMPLES: &str = "`example.com`, or `*.example.com` for its subdomains";
+
+/// The most literals of a scalar comparison, which tries one after the other.
+const MAX_SCALARS: usize = 8;
 
 /// A compiled operator of a test.
 #[derive(Debug)]
@@ -246,6 +250,34 @@ impl Operator {
             _ => operands.saturating_mul(1 + value),
         };
         1 + units as u64
+    }
+
+    /// Returns the comparison with literals of one type, if the operator is one.
+    pub(super) fn as_scalar_comparison(&self) -> Option<ScalarComparison> {
+        Some(match self {
+            Self::Compare(comparison, Operand::Literal(literal)) => match (comparison, literal) {
+                (_, Value::String(text)) => ScalarComparison::Text(*comparison, text.as_str().into()),
+                (_, Value::Number(number)) => ScalarComparison::Number(*comparison, number.clone()),
+                (FieldComparison::Eq | FieldComparison::Ne, Value::Bool(value)) => {
+                    ScalarComparison::Boolean { value: *value, negated: *comparison == FieldComparison::Ne }
+                }
+                _ => return None,
+            },
+            Self::In { set: OperandSet::Literals(values), negated } if values.len() <= MAX_SCALARS => {
+                let texts = values.iter().map(|value| value.as_str().map(Box::from));
+                ScalarComparison::OneOf { texts: texts.collect::<Option<_>>()?, negated: *negated }
+            }
+            Self::StartsWith(PatternSet::Literals(starts, _)) if starts.len() <= MAX_SCALARS => {
+                ScalarComparison::StartsWith(starts.as_slice().into())
+            }
+            Self::EndsWith(PatternSet::Literals(ends, _)) if ends.len() <= MAX_SCALARS => {
+                ScalarComparison::EndsWith(ends.as_slice().into())
+            }
+            Self::Contains(Operand::Literal(Value::String(part))) => {
+                ScalarComparison::Contains(part.as_str().into())
+            }
+            _ => return None,
+        })
     }
 
     /// Returns the literals of which the value must equal one. Returns `None` for other operators.

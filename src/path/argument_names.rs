@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
+use super::NameFilter;
 use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, RegexPattern, Segment, Selector};
 use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
@@ -144,6 +145,12 @@ impl ArgumentNames {
     /// The names read from the value itself and from everything below it.
     pub(super) fn descendants(&self) -> Option<&Self> {
         self.descendants.as_deref()
+    }
+
+    /// A quick check for names that could be taken for one of these.
+    pub fn filter(&self) -> NameFilter {
+        let members = self.members.iter().map(|(name, below)| (name.as_str(), below.filter()));
+        NameFilter::new(members, self.any_member.as_deref().map(Self::filter), self.descendants.is_some())
     }
 
     /// The first name in the arguments that could be taken for one of `all`. Skips names that are read themselves and names for

@@ -10,6 +10,7 @@ mod evaluator;
 mod parser;
 mod evaluation_error;
 mod argument_names;
+mod name_filter;
 mod pattern;
 mod argument_pointers;
 mod dependencies;
@@ -24,7 +25,8 @@ pub use ast::PathStep;
 pub use edit::{EditError, NodeLocation, get_mut, remove, remove_all, rename, set};
 pub use element_name::{ElementName, ElementNames, MAX_ELEMENT_NESTING};
 pub use evaluation_error::{ExpectedType, PathEvaluationError};
-pub use singular_path::follow_steps;
+pub use name_filter::NameFilter;
+pub use singular_path::{follow_json, follow_steps};
 
 use std::collections::BTreeSet;
 use std::ops::Range;

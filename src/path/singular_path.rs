@@ -31,11 +31,27 @@ pub fn follow_steps<'a>(
     Ok(Some(at))
 }
 
+/// The JSON value at `steps` below `from`. Returns `Ok(None)` if it is absent.
+///
+/// # Errors
+/// A step needs members or items and the value has none.
+pub fn follow_json<'a>(from: &'a Value, steps: &[PathStep]) -> Result<Option<&'a Value>, ExpectedType> {
+    let mut at = from;
+    for step in steps {
+        match select_child(NodeRef::Json(at), step)? {
+            Some(value) => at = value,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
 /// Like [`follow_steps`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
 pub(super) fn follow_steps_leniently<'a>(from: NodeRef<'a>, steps: &[PathStep]) -> Option<NodeRef<'a>> {
     steps.iter().try_fold(from, |at, step| select_child(at, step).ok().flatten().map(NodeRef::Json))
 }
 
+#[inline]
 fn select_child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value>, ExpectedType> {
     match (step, at) {
         (PathStep::Name(name), NodeRef::Json(Value::Object(members))) => Ok(members.get(name)),

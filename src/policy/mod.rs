@@ -4,23 +4,28 @@
 mod bundle_settings;
 mod definitions;
 mod policy_index;
+mod gate_index;
 mod defaults;
 mod compiler;
 mod isolation;
 mod plan;
 mod reload_settings;
 mod rules_shape;
+mod scalar_conditions;
 mod tool_policies;
+mod tool_policy_cache;
 mod widening;
 
 pub use compiler::{Bundle, check_version, compile};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
+pub use gate_index::{CandidatePolicies, effect_of};
 pub use isolation::build_isolated;
 pub use plan::{Plan, order_policies};
 pub use policy_index::CompiledPolicies;
 pub use reload_settings::ReloadSettings;
 pub use rules_shape::rules_record;
-pub use tool_policies::{CandidatePolicies, ToolPolicies};
+pub use scalar_conditions::{ScalarConditions, ScalarEvaluator};
+pub use tool_policies::ToolPolicies;
 pub use widening::{Widening, find_widenings};
 
 use std::path::PathBuf;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use super::tool_policies::{GateIndex, ToolPolicies, ToolPolicyCache};
+use super::gate_index::GateIndex;
+use super::scalar_conditions::ScalarConditions;
+use super::tool_policies::ToolPolicies;
+use super::tool_policy_cache::{SharedToolPolicies, ToolPolicyCache};
 use super::{Defaults, Mode, Plan, Policy, ReloadSettings, Unmatched};
 use crate::call::{ContextReads, Phase, method_name, qualified_method};
 use crate::middleware::PolicyKind;
@@ -38,7 +41,9 @@ pub struct CompiledPolicies {
     for_all_tools: Vec<u32>,
     caches: Vec<u32>,
     run_policies: Vec<u32>,
+    scalar_conditions: ScalarConditions,
     tool_cache: ToolPolicyCache,
+    shared_tools: SharedToolPolicies,
 }
 
 impl CompiledPolicies {
@@ -102,6 +107,7 @@ impl CompiledPolicies {
             }
         };
         Self {
+            scalar_conditions: ScalarConditions::new(&policies),
             policies: policies.into_boxed_slice(),
             disabled_ids,
             defaults,
@@ -117,6 +123,7 @@ impl CompiledPolicies {
             caches,
             run_policies,
             tool_cache: ToolPolicyCache::default(),
+            shared_tools: SharedToolPolicies::default(),
         }
     }
 
@@ -146,6 +153,12 @@ impl CompiledPolicies {
     #[doc(hidden)]
     pub fn policy(&self, index: u32) -> Option<&Policy> {
         self.policies.get(index as usize)
+    }
+
+    /// The conditions of the policies as tests of scalars.
+    #[doc(hidden)]
+    pub fn scalar_conditions(&self) -> &ScalarConditions {
+        &self.scalar_conditions
     }
 
     /// The policies that apply to the run instead of to single calls, in evaluation order.
@@ -218,8 +231,14 @@ impl CompiledPolicies {
             || !self.matching_call(server, &qualified_method(method)).is_empty()
     }
 
-    pub(super) fn build_tool_policies(&self, server: &str, tool: &str) -> ToolPolicies {
-        let indices = self.matching_call(server, tool);
+    pub(super) fn build_tool_policies(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
+        let (indices, invalidates) = (self.matching_call(server, tool), self.invalidated_caches(tool));
+        // No index is the separator.
+        let content = indices.iter().copied().chain([u32::MAX]).chain(invalidates.iter().copied()).collect();
+        self.shared_tools.get_or_build(content, || self.tool_policies_of(indices, invalidates))
+    }
+
+    fn tool_policies_of(&self, indices: Vec<u32>, invalidates: Vec<u32>) -> ToolPolicies {
         let in_phase = |phase| {
             let acts =
                 |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.is_active_in(phase));
@@ -246,8 +265,9 @@ impl CompiledPolicies {
             execute: execute.into(),
             start: start.into(),
             settle: in_phase(Phase::Settle).into(),
-            invalidates: self.invalidated_caches(tool).into(),
+            invalidates: invalidates.into(),
             context_reads: self.context_reads(&indices),
+            name_filter: argument_reads.filter(),
             argument_reads,
             template_arguments,
         }

@@ -104,6 +104,11 @@ impl Template {
         Ok(Self { pieces: parser::parse_pieces(text, extra, names)? })
     }
 
+    /// Whether it has no placeholders.
+    pub fn is_literal(&self) -> bool {
+        self.pieces.iter().all(|piece| matches!(piece, TemplatePiece::Literal(_)))
+    }
+
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.pieces.iter().filter_map(|piece| match piece {
             TemplatePiece::Expression(placeholder) => Some(&*placeholder.expression),

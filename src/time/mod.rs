@@ -10,7 +10,7 @@ mod timestamp_text;
 mod zone;
 
 pub use daily_window::{DailyWindow, TimeOfDay, WEEKDAYS, Weekdays};
-pub use moment::Moment;
+pub use moment::{Moment, TimeSource};
 pub use time_value::{TimeText, TimeValue};
 pub use timestamp_text::{parse_local, parse_timestamp};
 pub use zone::Zone;

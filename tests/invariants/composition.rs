@@ -40,9 +40,16 @@ fn demanding() -> impl Strategy<Value = Value> {
     let path = select(
         &["$.input.a", "$.input.b", "$.input.c.d", "$.context.a", "$.tool", "$.session.calls.pay"][..],
     );
+    let ordered = || select(vec![json!(1), json!(1.5), json!("a"), json!(9007199254740992u64)]);
+    let text = || select(&["", "a", "ab", "1"][..]);
     let demand = prop_oneof![
         3 => scalar().prop_map(|value| ("eq", value)),
-        1 => vec(scalar(), 1..4).prop_map(|values| ("in", json!(values))),
+        1 => scalar().prop_map(|value| ("ne", value)),
+        1 => (select(&["in", "not_in"][..]), vec(scalar(), 1..4)).prop_map(|(key, values)| (key, json!(values))),
+        1 => (select(&["gt", "gte", "lt", "lte"][..]), ordered()),
+        1 => (select(&["starts_with", "ends_with"][..]), vec(text(), 1..3)).prop_map(|(key, texts)| (key, json!(texts))),
+        1 => text().prop_map(|text| ("contains", json!(text))),
+        1 => any::<bool>().prop_map(|exists| ("exists", json!(exists))),
     ];
     let kind = select(&["deny", "allow", "approval", "halt"][..]);
     let more = prop::option::of((select(&["gt", "ne"][..]), 0i64..3));
@@ -98,8 +105,10 @@ proptest! {
         let naive = engine(&rules(unmatched, "no_match", &unindexed));
         let session = SessionState::default();
         for call in &calls {
+            let effect = indexed.effect(call, &session);
             let (indexed, naive) = (indexed.decide(call, &session), naive.decide(call, &session));
             prop_assert_eq!(indexed.effect(), naive.effect());
+            prop_assert_eq!(effect, naive.effect());
             prop_assert_eq!(indexed.reason(), naive.reason());
             prop_assert_eq!(indexed.policies(), naive.policies());
         }

@@ -9,6 +9,11 @@ use crate::kernel::{CostCorrected, Event, notify};
 use crate::middleware::{LimitCharge, LimitRule};
 
 impl AcquiredLimits {
+    /// Whether a cost is known only when the tool has returned.
+    pub(in crate::execution) fn has_estimates(&self) -> bool {
+        !self.estimates.is_empty()
+    }
+
     /// Corrects what a call has acquired, whose tool has returned this output. If the store does not answer, the call ends as it is, and
     /// later calls wait for the correction.
     pub(in crate::execution) async fn correct_costs<E>(

@@ -127,11 +127,11 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             self.call_tool(&call).await
         } else {
             // The host's clock may panic in here.
-            let result = catch_panic(self.hooked(&call, hooks, wrappers)).await;
+            let result = catch_panic(Box::pin(self.hooked(&call, hooks, wrappers))).await;
             result.unwrap_or_else(|_| Err(self.panicked().into()))
         };
         if self.is_outstanding {
-            self.invalidate(&self.context.kernel.invalidated_by(&call)).await;
+            Box::pin(self.invalidate(&self.context.kernel.invalidated_by(&call))).await;
         }
         let is_unknown = self.is_outstanding && self.attempt.needs_claim();
         let result = match (&self.attempt.only_asks, result) {
@@ -219,7 +219,10 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             let message = format!("the run was ended before `{}` was called ({why})", call.tool);
             return Err(aborted(message, OutcomeKind::Aborted).into());
         }
-        self.store_attempted_facts(call).await?;
+        // On the heap, here and below: few calls need them, and the future of every call has room for what it contains.
+        if self.context.kernel.has_attempted_facts(call) {
+            Box::pin(self.store_attempted_facts(call)).await?;
+        }
         if !self.is_counted && call.method().is_none() {
             // Before it runs: a call that is given up half-way has run all the same.
             self.state.count_call(&call.tool);
@@ -229,12 +232,16 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         self.is_outstanding = true;
         // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is outdated.
         let changed = self.context.kernel.invalidated_by(call);
-        self.invalidate(&changed).await;
+        if !changed.is_empty() {
+            Box::pin(self.invalidate(&changed)).await;
+        }
         let answer = with_deadline(catch_panic(self.context.executor.execute(call)), || async {
             run.wait_for_abort().await;
         })
         .await;
-        self.invalidate(&changed).await;
+        if !changed.is_empty() {
+            Box::pin(self.invalidate(&changed)).await;
+        }
         let Some(answer) = answer else {
             let why = run.abort_reason().unwrap_or_default();
             let message =
@@ -251,9 +258,10 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         if let Ok(Ok(answer)) = &answer
             && !answer.dry
             && !answer.interim
+            && self.limits.has_estimates()
         {
             let context = self.context;
-            self.limits.correct_costs(context, call, &answer.output, self.state).await;
+            Box::pin(self.limits.correct_costs(context, call, &answer.output, self.state)).await;
         }
         Ok(match answer {
             Ok(Ok(answer)) => {
@@ -269,7 +277,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     /// process that ends while the tool runs. A call whose start cannot be stored does not start.
     async fn store_attempted_facts(&mut self, call: &ToolCall) -> Result<(), Interruption> {
         let CallContext { kernel, services, session, hooks, .. } = self.context;
-        if !kernel.has_attempted_facts(call) || !self.attempted.insert(json::digest(&call.input)) {
+        if !self.attempted.insert(json::digest(&call.input)) {
             return Ok(());
         }
         let mut started = self.state.clone();

@@ -1,0 +1,81 @@
+//! Runs one main path a number of times, for a tool that counts instructions, such as `valgrind --tool=callgrind`: the difference between
+//! two numbers of runs is what the path costs. `benches/count-instructions` does that for all of them.
+//!
+//! Usage: `instruction_counts PATH RUNS`.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a benchmark is run manually on its own data and must stop if that data is wrong"
+)]
+
+mod workload;
+
+use std::hint::black_box;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use callgate::json::{Value, json};
+use callgate::{Engine, SessionState, ToolCall, ToolError, ToolExecutor, ToolResponse};
+use workload::{FoldedIndex, calls, rules, rules_text};
+
+/// A tool that returns nothing, immediately.
+struct IdleTool;
+
+impl ToolExecutor for IdleTool {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
+        Ok(Value::Null.into())
+    }
+}
+
+fn run(path: &str, runs: usize) {
+    let session = SessionState::default();
+    let (name, size) = path.split_once('/').unwrap_or((path, "100"));
+    let size: usize = size.parse().expect("a number of policies");
+    let calls = calls(size, 245);
+    let repeated = || calls.iter().cycle().take(runs);
+    match name {
+        "decide" | "effect" => {
+            let engine = Engine::from_text(&rules_text(&rules(size))).expect("valid rules");
+            for call in &calls {
+                black_box(engine.decide(call, &session).effect());
+            }
+            match name {
+                "decide" => repeated().for_each(|call| drop(black_box(engine.decide(call, &session)))),
+                _ => {
+                    for call in repeated() {
+                        black_box(engine.effect(call, &session));
+                    }
+                }
+            }
+        }
+        "index" => {
+            let index = FoldedIndex::new(size);
+            for call in repeated() {
+                black_box(index.decide(call));
+            }
+        }
+        "call" => {
+            let engine =
+                Engine::from_text("policies: [{ id: all, match: \"*\", allow: {} }]").expect("valid rules");
+            let mut session = engine.session();
+            for _ in 0..runs {
+                let call = ToolCall::new("c1", "read", json!({ "path": "a.txt" }));
+                let mut future = pin!(session.execute(call, &IdleTool));
+                let Poll::Ready(outcome) = future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+                else {
+                    panic!("the tool answers immediately");
+                };
+                drop(black_box(outcome));
+            }
+        }
+        other => panic!("no path `{other}`"),
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().filter(|argument| argument != "--bench").collect();
+    let runs = arguments.get(2).map_or(1, |runs| runs.parse().expect("a number of runs"));
+    run(arguments.get(1).map_or("decide/100", String::as_str), runs);
+}
