@@ -5,18 +5,16 @@ import { CallgateError, fromThrown, native } from './errors';
 import { type Hook, hookHandlers, hookOptions } from './hooks';
 import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
 import { host, listenToEvents, operate, type RequestHandlers } from './operations';
-import { type RecordStore, recordStoreHandlers } from './record-store';
+import { type HostStores, storeHandlers } from './stores';
 import { callText, decisionOf, Session } from './session';
 import type { ApprovalRequest, ApprovalResponse, Approver, Decision, ToolCall, ToolDescriptor } from './types';
 
 /** What an engine has beside its rules. */
-export interface EngineOptions {
+export interface EngineOptions extends HostStores {
   /** Keys that seal approval requests and stored state, as from `openssl rand -hex 32`; several, newest first, separated by commas. */
   keys?: string;
-  /** The state store: `memory:`, `file:PATH` or `postgres://…`. In memory, if absent. */
+  /** The state store: `memory:`, `file:PATH`, `postgres://…` or `redis://…`. In memory, if absent. Stores of your own need `keys`. */
   state?: string;
-  /** A store of your own for calls, approvals, sessions and budgets. Needs `keys`. */
-  recordStore?: RecordStore;
   /** The tools that calls can name, with the schemas of their arguments. */
   tools?: ToolDescriptor[];
   /** Your own code around calls, for all sessions. */
@@ -120,14 +118,14 @@ export class Engine {
   }
 
   private static async create(rules: Record<string, unknown>, options: EngineOptions): Promise<Engine> {
-    const { recordStore, hooks = [], onEvent, eventContent = 'redacted', ...rest } = options;
+    const { recordStore, limitStore, cacheStore, hooks = [], onEvent, eventContent = 'redacted', ...rest } = options;
     if (new Set(hooks.map(hook => hook.id)).size < hooks.length) {
       throw new CallgateError('invalid_argument', 'two hooks have the same id');
     }
     const text = stringifyJson({
       ...rules,
       ...rest,
-      has_record_store: recordStore !== undefined,
+      stores: { records: recordStore !== undefined, limits: limitStore !== undefined, cache: cacheStore !== undefined },
       hooks: hooks.map(hookOptions),
       events: onEvent === undefined ? undefined : eventContent,
     });
@@ -140,7 +138,7 @@ export class Engine {
     if (onEvent !== undefined) {
       listeners.set(native.number, onEvent);
     }
-    return new Engine(native, hooks, recordStoreHandlers(recordStore));
+    return new Engine(native, hooks, storeHandlers({ recordStore, limitStore, cacheStore }));
   }
 
   /** The digest of the active rules. */

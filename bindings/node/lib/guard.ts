@@ -2,7 +2,7 @@
 
 import { CallgateError } from './errors';
 import type { Engine, SessionOptions } from './engine';
-import type { JsonValue } from './json';
+import { type JsonValue, parseJson } from './json';
 import type { ConcurrentSession } from './session';
 import { type ApprovalResponse, type Approver, isCompleted, type Outcome, refusalMessage, type Tool, type ToolCall } from './types';
 
@@ -121,6 +121,18 @@ export function resultOf(outcome: Outcome): JsonValue {
     return outcome.output;
   }
   throw new CallRefusedError(outcome);
+}
+
+/** The result of a tool whose framework writes objects as JSON: what policies read, and the framework writes again. */
+export function readContent(content: unknown): unknown {
+  if (typeof content !== 'string' || !/^[[{]/.test(content)) {
+    return content;
+  }
+  try {
+    return parseJson(content);
+  } catch {
+    return content;
+  }
 }
 
 /** Refuses rules that an adapter would apply only in part. */

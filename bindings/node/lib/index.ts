@@ -13,7 +13,7 @@ export { CallgateError, type Diagnostic, type ErrorCode, RulesError } from './er
 export { type Dialect, History } from './history';
 export type { BeforeAction, ErrorAction, Hook, HookCall, Next } from './hooks';
 export { ExactNumber, type JsonObject, type JsonValue, NotJsonError, parseJson, stringifyJson } from './json';
-export type { RecordStore, RecordWrite, StoredRecord } from './record-store';
+export type { CachedValue, CacheStore, CacheWrite, LimitStore, RecordStore, RecordWrite, StoredValue, StoredWrite } from './stores';
 export {
   type CallOptions,
   type Chunk,

@@ -2,7 +2,7 @@
 
 import type { Engine } from './engine';
 import { CallgateError } from './errors';
-import { GuardedConversation, type GuardOptions } from './guard';
+import { GuardedConversation, type GuardOptions, readContent } from './guard';
 import { stringifyJson } from './json';
 import { type ApprovalRequest, type ApprovalResponse, isCompleted, refusalMessage } from './types';
 
@@ -68,16 +68,4 @@ export function guardMiddleware(engine: Engine, functions: LangChainFunctions, o
       return new ToolMessage({ ...fields, status: 'success', content: typeof output === 'string' ? output : stringifyJson(output) });
     },
   });
-}
-
-/** LangChain writes results that are not strings as JSON. */
-function readContent(content: unknown): unknown {
-  if (typeof content !== 'string' || !/^[[{]/.test(content)) {
-    return content;
-  }
-  try {
-    return JSON.parse(content);
-  } catch {
-    return content;
-  }
 }

@@ -1,6 +1,6 @@
 // Drives the operations of the native part: carries out what they ask for, and resolves their promises.
 
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 
 import { addon, type NativeHost } from './addon';
 import { fromFailure, fromThrown } from './errors';
@@ -66,7 +66,7 @@ class Operation {
   private hasEnded = false;
   private readonly controllers = new Map<number, AbortController>();
   /** The asynchronous context of the caller, for what is carried out when another thread wakes the operation. */
-  private readonly inContext = AsyncLocalStorage.snapshot();
+  private readonly context = new AsyncResource('CallgateOperation', { requireManualDestroy: true });
   private signal: AbortSignal | undefined;
 
   constructor(
@@ -88,7 +88,7 @@ class Operation {
   }
 
   wake(): void {
-    this.inContext(() => this.take(host.step(this.number)));
+    this.context.runInAsyncScope(() => this.take(host.step(this.number)));
   }
 
   private readonly abort = (): void => {

@@ -2,8 +2,8 @@
 
 import type { Engine } from './engine';
 import { CallgateError } from './errors';
-import { GuardedConversation, type GuardOptions } from './guard';
-import { isCompleted, refusalMessage } from './types';
+import { GuardedConversation, type GuardOptions, readContent } from './guard';
+import { isCompleted, type Outcome, refusalMessage } from './types';
 
 export { type GuardOptions } from './guard';
 
@@ -57,14 +57,24 @@ export function guardMiddleware(engine: Engine, options: ChatGuardOptions): Guar
       }
     },
     async onBeforeToolCall(context: ChatContext, { tool, toolName, toolCallId, args }: ToolCallContext) {
-      const run = (final: unknown, { signal }: { signal: AbortSignal }): unknown =>
-        tool?.execute?.(final, {
-          toolCallId,
-          context: context.context,
-          abortSignal: signal,
-          emitCustomEvent: (name: string, value: Record<string, any>) => context.emitCustomEvent(name, value),
-        });
-      const outcome = await conversation.run({ id: '', tool: toolName, input: args }, run, { signal: context.signal });
+      const run = async (final: unknown, { signal }: { signal: AbortSignal }): Promise<unknown> =>
+        readContent(
+          await tool?.execute?.(final, {
+            toolCallId,
+            context: context.context,
+            abortSignal: signal,
+            emitCustomEvent: (name: string, value: Record<string, any>) => context.emitCustomEvent(name, value),
+          }),
+        );
+      let outcome: Outcome;
+      try {
+        outcome = await conversation.run({ id: '', tool: toolName, input: args }, run, { signal: context.signal });
+      } catch (error) {
+        if (context.signal?.aborted === true) {
+          return { type: 'abort', reason: String(context.signal.reason) };
+        }
+        throw error;
+      }
       if (outcome.outcome === 'halted') {
         return { type: 'abort', reason: refusalMessage(outcome) };
       }

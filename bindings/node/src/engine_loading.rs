@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use callgate::diagnostic::render;
-use callgate::host::{RecordStore, StateStore};
+use callgate::host::StateStore;
 use callgate::json::{self, Value};
 use callgate::state::MemoryStore;
 use callgate::{Clock, CompiledPolicies, Engine, Keys, LoadError};
 use callgate_log::EventFormat;
+use callgate_state::HostState;
 use jiff::Timestamp;
 use napi::{Env, Task};
 
@@ -18,7 +19,6 @@ use crate::event_queue::{EventForwarder, EventQueue};
 use crate::failure::Failure;
 use crate::hooks::JavaScriptHook;
 use crate::operation::OperationThread;
-use crate::record_store::JavaScriptRecordStore;
 use crate::state_store::{OpenedState, open_state};
 
 /// A clock that stands still.
@@ -85,23 +85,13 @@ struct EngineStore {
 }
 
 fn open_store(options: &EngineOptions, keys: Option<Keys>) -> Result<EngineStore, Failure> {
-    let opened = match &options.state {
-        Some(url) => open_state(url, keys)?,
+    let url = options.state.as_deref().or(options.stores.is_any().then_some("memory:"));
+    let OpenedState { store, keys, is_shared } = match url {
+        Some(url) => open_state(url, HostState { keys, stores: options.stores.stores() })?,
         None => OpenedState { store: Arc::new(MemoryStore::default()), keys, is_shared: false },
     };
-    let thread = if opened.is_shared { OperationThread::Runtime } else { OperationThread::JavaScript };
-    if !options.has_record_store {
-        return Ok(EngineStore { store: opened.store, keys: opened.keys, thread });
-    }
-    if opened.keys.is_none() {
-        return Err(Failure::new(
-            "invalid_keys",
-            "a store of records needs `keys`: they seal what it stores",
-        ));
-    }
-    let records: Arc<dyn RecordStore> = Arc::new(JavaScriptRecordStore);
-    let store = callgate::host::CombinedStore::new(opened.store).with_records(records);
-    Ok(EngineStore { store: Arc::new(store), keys: opened.keys, thread })
+    let thread = if is_shared { OperationThread::Runtime } else { OperationThread::JavaScript };
+    Ok(EngineStore { store, keys, thread })
 }
 
 /// The diagnostics of rules that can't be loaded.

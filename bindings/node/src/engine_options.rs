@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::hooks::HookOptions;
+use crate::host_stores::JavaScriptStores;
 
 /// Where the rules of an engine are, and what it has beside them.
 #[derive(Debug, Deserialize)]
@@ -20,9 +21,9 @@ pub struct EngineOptions {
     pub keys: Option<String>,
     /// The URL of the state store.
     pub state: Option<String>,
-    /// JavaScript stores the records.
+    /// What JavaScript stores.
     #[serde(default)]
-    pub has_record_store: bool,
+    pub stores: JavaScriptStores,
     /// Descriptors of tools.
     #[serde(default)]
     pub tools: Vec<ToolDescriptor>,

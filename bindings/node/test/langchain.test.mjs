@@ -1,27 +1,18 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { serialize } from 'node:v8';
 import { test } from 'node:test';
-import { Command, interrupt, MemorySaver } from '@langchain/langgraph';
-import { guardMiddleware } from 'callgate/langchain';
-import { createAgent, createMiddleware, FakeToolCallingModel, tool, ToolMessage } from 'langchain';
-import { CALLS, shopEngine, shopTools } from './shop.mjs';
-
-/** The calls of each turn, in LangChain's form. */
-const turns = (...calls) => [
-  ...calls.map((turn, number) =>
-    turn.map(({ tool: name, input }, index) => ({ name, args: input, id: `c${number}-${index}`, type: 'tool_call' })),
-  ),
-  [],
-];
-
-function agent(engine, calls, tools, checkpointer) {
-  const schema = { type: 'object', properties: {}, additionalProperties: true };
-  const made = Object.entries(tools).map(([name, run]) => tool(run, { name, description: name, schema }));
-  const middleware = [guardMiddleware(engine, { createMiddleware, interrupt, ToolMessage }, { name: 'chat' })];
-  return createAgent({ model: new FakeToolCallingModel({ toolCalls: calls }), tools: made, middleware, checkpointer });
-}
+import { Command, MemorySaver } from '@langchain/langgraph';
+import { Engine } from 'callgate';
+import { agent, toolMessages, turns } from './langchain-agent.mjs';
+import { CALLS, KEYS, RULES, shopEngine, shopTools } from './shop.mjs';
 
 const input = { messages: [{ role: 'user', content: 'go' }] };
-const toolMessages = ({ messages }) => messages.filter(message => message.type === 'tool' || message.getType?.() === 'tool');
+const config = { configurable: { thread_id: 'ticket 7' } };
 
 test('calls are allowed, denied with a message, edited, cached, redacted and limited', async () => {
   const { ran, tools } = shopTools();
@@ -39,23 +30,55 @@ test('calls are allowed, denied with a message, edited, cached, redacted and lim
 });
 
 test('an approval is an interrupt: approved, denied, edited', async () => {
-  for (const [answer, status, content, runs] of [
-    [{ approved: true }, 'success', /250/, 1],
-    [{ approved: false, reason: 'too much' }, 'error', /too much/, 0],
+  for (const [answer, status, content, expected] of [
+    [{ approved: true }, 'success', /250/, [250]],
+    [{ approved: true, editedInput: { amount: 120 } }, 'success', /120/, [120]],
+    [{ approved: true, editedInput: { amount: 250, to: 'eve' } }, 'error', /pending approval/, []],
+    [{ approved: false, reason: 'too much' }, 'error', /too much/, []],
   ]) {
     const { ran, tools } = shopTools();
     const checkpointer = new MemorySaver();
-    const engine = await shopEngine();
-    const config = { configurable: { thread_id: 'ticket 7' } };
+    const engine = await Engine.fromText(RULES.replace('24h }', '24h, edits: [$.input.amount] }'), { keys: KEYS });
     const first = await agent(engine, turns([CALLS.pending]), tools, checkpointer).invoke(input, config);
     const [{ value }] = first.__interrupt__;
     assert.deepEqual([value.type, value.request.message], ['callgate-approval', 'Refund 250?']);
     assert.deepEqual(ran, []);
-    // Another agent over the same checkpoints, as after a restart.
     const second = await agent(engine, turns(), tools, checkpointer).invoke(new Command({ resume: answer }), config);
     const [message] = toolMessages(second);
     assert.equal(message.status, status);
     assert.match(message.content, content);
-    assert.equal(ran.length, runs);
+    assert.deepEqual(ran.map(([, { amount }]) => amount), expected);
   }
+});
+
+/** Suspends a call, and returns a function that resumes it in a new process, at a time. */
+async function suspendedCall() {
+  const directory = mkdtempSync(join(tmpdir(), 'callgate-'));
+  const [checkpoints, state] = [join(directory, 'checkpoints'), `file:${join(directory, 'state.db')}`];
+  const checkpointer = new MemorySaver();
+  const { tools } = shopTools();
+  await agent(await shopEngine({ state }), turns([CALLS.pending]), tools, checkpointer).invoke(input, config);
+  writeFileSync(checkpoints, serialize({ storage: checkpointer.storage, writes: checkpointer.writes }));
+  const script = join(dirname(fileURLToPath(import.meta.url)), 'langchain-resume.mjs');
+  return (...time) => JSON.parse(execFileSync(process.execPath, [script, checkpoints, state, ...time], { encoding: 'utf8' }));
+}
+
+test('an approval is resumed in new processes exactly once', async () => {
+  const resume = await suspendedCall();
+  const [second, third] = [resume(), resume()];
+  assert.deepEqual([second.ran, third.ran], [[['refund', { amount: 250 }]], []]);
+  assert.deepEqual(second.contents, third.contents);
+});
+
+test('an approval that expired is not resumed', async () => {
+  const resume = await suspendedCall();
+  const late = resume(new Date(Date.now() + 48 * 3600_000).toISOString());
+  assert.deepEqual(late.ran, []);
+  assert.match(late.contents[0], /approval_expired/);
+});
+
+test('numbers of a result are not rounded', async () => {
+  const text = '{"account":12345678901234567890}';
+  const result = await agent(await shopEngine(), turns([CALLS.redacted]), { card: () => text }).invoke(input);
+  assert.equal(toolMessages(result)[0].content, text);
 });

@@ -79,3 +79,17 @@ test('a denied approval is read by the model', async () => {
   assert.match(text, /too much/);
   assert.deepEqual(ran, []);
 });
+
+test('an approval that expired runs nothing', async () => {
+  const { ran, tools } = shopTools();
+  const state = `file:${join(mkdtempSync(join(tmpdir(), 'callgate-')), 'state.db')}`;
+  const engine = await shopEngine({ state });
+  await (await connect(engine, tools))(CALLS.pending);
+  const [item] = await engine.approvals();
+  await engine.answer(item.id, { approved: true }, { principal: 'lea' });
+  const time = new Date(Date.now() + 48 * 3600_000).toISOString();
+  const [isError, text] = await (await connect(await shopEngine({ state, time }), tools))(CALLS.pending);
+  assert.ok(isError);
+  assert.match(text, /^Not run/);
+  assert.deepEqual(ran, []);
+});

@@ -300,54 +300,6 @@ test('approvals are listed and answered in the state, and a call runs once', asy
   assert.equal((await engine.approval(item.id)).status, 'completed');
 });
 
-/** A store of records in memory, as an application writes one over its database. */
-function recordStore() {
-  const records = new Map();
-  let version = 0;
-  return {
-    records,
-    read: (space, key) => records.get(`${space}/${key}`) ?? null,
-    async write({ space, key, value, expectedVersion }) {
-      const name = `${space}/${key}`;
-      if ((records.get(name)?.version ?? null) !== expectedVersion) {
-        return false;
-      }
-      version += 1;
-      records.set(name, { value, version });
-      return true;
-    },
-    list: (space, after, limit) =>
-      [...records]
-        .filter(([name]) => name.startsWith(`${space}/`))
-        .map(([name, record]) => ({ key: name.slice(space.length + 1), ...record }))
-        .filter(({ key }) => after === null || key > after)
-        .sort((one, other) => (one.key < other.key ? -1 : 1))
-        .slice(0, limit),
-  };
-}
-
-test('a store of records in JavaScript keeps approvals, sealed', async () => {
-  const store = recordStore();
-  const open = () => load(ASK, { recordStore: store });
-  const call = { id: 'c1', tool: 'pay', input: { amount: 987654 } };
-  const first = (await open()).session({ name: 'chat' }).concurrent();
-  const { approval } = await first.call(call, () => assert.fail('it ran'));
-  assert.doesNotMatch(JSON.stringify([...store.records]), /987654/);
-  const engine = await open();
-  assert.equal((await engine.approvals()).length, 1);
-  const second = engine.session({ name: 'chat' }).concurrent();
-  const request = await second.findRequest(approval.approvalId);
-  assert.equal((await second.resumeCall(call, request, [{ approved: true }], () => 'paid')).output, 'paid');
-  assert.equal((await second.resumeCall(call, request, [{ approved: true }], () => assert.fail('twice'))).output, 'paid');
-});
-
-test('a store of records that fails denies the calls that need it', async () => {
-  const failing = { read: () => { throw new Error('down'); }, write: () => false, list: () => 'nothing' };
-  const outcome = await (await load(ASK, { recordStore: failing })).session({ name: 'chat' }).call({ tool: 'pay', input: { amount: 1 } }, () => assert.fail('it ran'));
-  assert.notEqual(outcome.outcome, 'executed');
-  await assert.rejects(load(ASK, { recordStore: failing, keys: undefined }), { code: 'invalid_keys' });
-});
-
 test('watched rules take effect, and rules with mistakes are rejected', async () => {
   const file = join(temporary(), 'rules.yaml');
   const write = policy => writeFileSync(file, `policies: [${policy}]`);

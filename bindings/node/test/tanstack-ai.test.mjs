@@ -55,11 +55,48 @@ test('a call runs once after it was approved, also in another chat over the same
   assert.deepEqual(ran, [['refund', { amount: 250 }]]);
 });
 
+test('a call whose approval was denied, or expired, does not run', async () => {
+  for (const [approved, hours, message] of [[false, 0, /too much/], [true, 48, /^Not run/]]) {
+    const { ran, tools } = shopTools();
+    const state = `file:${join(mkdtempSync(join(tmpdir(), 'callgate-')), 'state.db')}`;
+    const engine = await shopEngine({ state });
+    await run(engine, scripted([CALLS.pending]), tools);
+    const [item] = await engine.approvals();
+    await engine.answer(item.id, { approved, reason: 'too much' }, { principal: 'lea' });
+    const time = new Date(Date.now() + hours * 3600_000).toISOString();
+    const { results } = await run(await shopEngine({ state, time }), scripted([CALLS.pending]), tools);
+    assert.match(results[0].error, message);
+    assert.deepEqual(ran, []);
+  }
+});
+
 test('a policy that halts ends the run, and no later call of it runs', async () => {
   const { ran, tools } = shopTools();
   const engine = await Engine.fromText('policies: [{ id: stop, match: delete_customer, halt: { message: Stop } }]');
   await run(engine, scripted([CALLS.denied, CALLS.allowed], [CALLS.allowed]), tools);
   assert.deepEqual(ran, []);
+});
+
+test('a chat that is aborted ends, and its running tool with it', async () => {
+  let signal;
+  const controller = new AbortController();
+  const waiting = (_, { abortSignal }) => {
+    signal = abortSignal;
+    setTimeout(() => controller.abort('enough'), 10);
+    return new Promise(resolve => abortSignal.addEventListener('abort', () => resolve('late'), { once: true }));
+  };
+  const middleware = [guardMiddleware(await shopEngine(), { requester: 'ana' })];
+  const options = { adapter: scripted([CALLS.allowed]), messages: [{ role: 'user', content: 'go' }], abortController: controller };
+  for await (const chunk of chat({ ...options, tools: serverTools({ refund: waiting }), middleware })) {
+    assert.notEqual(chunk.type, 'TOOL_CALL_RESULT');
+  }
+  assert.equal(signal.aborted, true);
+});
+
+test('a result that is JSON as a string is read by policies', async () => {
+  const { results } = await run(await shopEngine(), scripted([CALLS.redacted]), { card: () => '{"number":"4111 1111 1111 1111","id":7}' });
+  assert.doesNotMatch(JSON.stringify(results), /4111/);
+  assert.equal(results[0].id, 7);
 });
 
 test('tools of the browser are refused at start', async () => {

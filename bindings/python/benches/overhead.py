@@ -1,10 +1,17 @@
-"""Measures what Callgate adds to a call, beside the same calls without it. Install a release wheel and the frameworks first.
+"""Measures what Callgate adds to a call, beside the same calls without it, and prints tables in Markdown.
 
-usage: python bindings/python/benches/overhead.py
+usage: python bindings/python/benches/overhead.py [calls] [frameworks] [memory]
+
+Install a release wheel first, and for `frameworks` the packages of tests/python/requirements.txt. Times are CPU time of the process, which
+other programs of the machine change little: the least and the median of 15 runs. `memory` makes a million calls.
 """
 
 import asyncio
+import gc
+import resource
 import statistics
+import sys
+import threading
 import time
 
 from callgate import Engine, ToolCall, guard
@@ -30,15 +37,22 @@ policies:
 ARGUMENTS = {"order": "A1", "amount": 40, "currency": "EUR", "note": "x" * 190}
 
 
+RUNS = 15
+
+
 def measure(name, run, count):
-    """Prints the median of the time of one call."""
-    run(count // 10)
+    """Prints the least and the median of the CPU time of one call."""
+    run(count // 5)
     times = []
-    for _ in range(9):
-        started = time.perf_counter()
+    for _ in range(RUNS):
+        started = time.process_time()
         run(count)
-        times.append((time.perf_counter() - started) / count * 1e6)
-    print(f"| {name} | {statistics.median(times):.1f} µs |", flush=True)
+        times.append((time.process_time() - started) / count * 1e6)
+    print(f"| {name} | {min(times):.1f} µs | {statistics.median(times):.1f} µs |", flush=True)
+
+
+def heading(title):
+    print(f"\n| {title} | least | median |\n| --- | --- | --- |", flush=True)
 
 
 def repeated(function):
@@ -55,20 +69,14 @@ def refund(order: str, amount: int, currency: str, note: str) -> str:
 
 
 def engine_calls():
+    heading("calls of the package")
     engine = Engine.from_text(RULES)
     session = engine.session()
     call = ToolCall("refund", ARGUMENTS, id="c")
-    measure("`engine.decide`, the call converted before", repeated(lambda: engine.decide(call)), 20000)
-    measure(
-        "`engine.decide`, with the conversion of the arguments",
-        repeated(lambda: engine.decide(ToolCall("refund", ARGUMENTS, id="c"))),
-        20000,
-    )
-    measure(
-        "`session.call`, with conversion and tool",
-        repeated(lambda: session.call(ToolCall("refund", ARGUMENTS), lambda call: "refunded")),
-        5000,
-    )
+    as_dict = {"id": "c", "tool": "refund", "input": ARGUMENTS}
+    measure("`engine.decide`, with a `ToolCall`", repeated(lambda: engine.decide(call)), 20000)
+    measure("`engine.decide`, with a dict", repeated(lambda: engine.decide(as_dict)), 20000)
+    measure("`session.call`", repeated(lambda: session.call(as_dict, lambda call: "refunded")), 5000)
     guarded = guard(engine)(refund)
     measure("a plain function", repeated(lambda: refund(**ARGUMENTS)), 50000)
     measure("the same with `@guard`", repeated(lambda: guarded(**ARGUMENTS)), 5000)
@@ -78,15 +86,37 @@ def engine_calls():
 
     async def several(count):
         for _ in range(count):
-            await session.acall(ToolCall("refund", ARGUMENTS), tool)
+            await session.acall(as_dict, tool)
 
     measure("`session.acall`", lambda count: asyncio.run(several(count)), 5000)
+    threads = []
+
+    async def waiting(call):
+        threads.append(threading.active_count())
+        await asyncio.sleep(0.001)
+        return "refunded"
 
     async def at_once(count):
         for _ in range(count // 1000):
-            await asyncio.gather(*(session.acall(ToolCall("refund", ARGUMENTS), tool) for _ in range(1000)))
+            await asyncio.gather(*(session.acall(as_dict, waiting) for _ in range(1000)))
 
-    measure("`session.acall`, 1,000 at once", lambda count: asyncio.run(at_once(max(count, 1000))), 5000)
+    measure("`session.acall`, 1,000 at once, whose tools wait 1 ms", lambda count: asyncio.run(at_once(max(count, 1000))), 5000)
+    print(f"\nThreads during 1,000 calls at once: {max(threads)}", flush=True)
+
+
+def memory():
+    """Prints the memory of the process after each 250,000 of a million calls."""
+    session = Engine.from_text(RULES).session()
+    print("\n| calls | memory in use |\n| --- | --- |")
+    for calls in range(0, 1_000_001, 250_000):
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            pages = int(file.read().split()[1])
+        print(f"| {calls:,} | {pages * resource.getpagesize() / 2**20:.1f} MiB |", flush=True)
+        if calls < 1_000_000:
+            for number in range(250_000):
+                call = {"id": f"c{number % 1000}", "tool": "refund", "input": ARGUMENTS}
+                session.call(call, lambda call: {"refunded": call.input["amount"]})
 
 
 def langchain_calls():
@@ -129,12 +159,46 @@ def langchain_calls():
 
         return lambda count: asyncio.run(several(max(count, calls)))
 
-    measure("LangChain, a call of the agent without middleware", loop([]), 200)
-    measure("the same with a middleware that does nothing", loop([Pass()]), 200)
-    measure("the same with Callgate", loop([CallgateMiddleware(Engine.from_text(RULES))]), 200)
+    heading("one call of a LangChain agent")
+    measure("without middleware", loop([]), 200)
+    measure("with a middleware of LangChain that does nothing", loop([Pass()]), 200)
+    measure("with Callgate", loop([CallgateMiddleware(Engine.from_text(RULES))]), 200)
 
+
+def pydantic_calls():
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
+
+    from callgate.adapters.pydantic_ai import CallgateToolset
+
+    calls = 50
+
+    def model(messages, _):
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart("done")])
+        return ModelResponse(parts=[ToolCallPart("refund", ARGUMENTS, tool_call_id=f"c{n}") for n in range(calls)])
+
+    def loop(toolset):
+        agent = Agent(FunctionModel(model), toolsets=[toolset])
+
+        async def several(count):
+            for _ in range(max(1, count // calls)):
+                await agent.run("go")
+
+        return lambda count: asyncio.run(several(max(count, calls)))
+
+    tools = FunctionToolset([refund])
+    heading("one call of a Pydantic AI agent")
+    measure("without a wrapper", loop(tools), 200)
+    measure("with a toolset wrapper of Pydantic AI that does nothing", loop(WrapperToolset(tools)), 200)
+    measure("with Callgate", loop(CallgateToolset(tools, Engine.from_text(RULES).session())), 200)
+
+
+PARTS = {"calls": [engine_calls], "frameworks": [langchain_calls, pydantic_calls], "memory": [memory]}
 
 if __name__ == "__main__":
-    print("| what | time |\n| --- | --- |")
-    engine_calls()
-    langchain_calls()
+    for name in sys.argv[1:] or PARTS:
+        for part in PARTS[name]:
+            part()

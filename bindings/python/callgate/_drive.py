@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from ._callgate import Operation, ToolCall, ToolRequest
+from ._callgate import Operation, StoreRequest, ToolCall, ToolRequest
 from .errors import ToolError
 
 Tool = Callable[[ToolCall], Any]
+
+_log = logging.getLogger("callgate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Driver:
             while True:
                 if type(event) is ToolRequest:
                     event = self._run_tool(event)
+                elif type(event) is StoreRequest:
+                    event = self._run_store(event)
                 elif event is None:
                     operation.block()
                     event = operation.step()
@@ -65,6 +70,8 @@ class Driver:
             while True:
                 if type(event) is ToolRequest:
                     event = await self._await_tool(event)
+                elif type(event) is StoreRequest:
+                    event = await self._await_store(event)
                 elif event is None:
                     await _wait(operation)
                     event = operation.step()
@@ -87,7 +94,7 @@ class Driver:
             raise
         except Exception as error:
             return self._fail(request, error)
-        if inspect.isawaitable(output):
+        if _is_awaitable(output):
             if inspect.iscoroutine(output):
                 output.close()
             raise TypeError("the tool is asynchronous; use the asynchronous form: `acall`, `arun_round` or `aresume`")
@@ -98,7 +105,7 @@ class Driver:
         try:
             if timeout is None:
                 output = self._call(request)
-                if inspect.isawaitable(output):
+                if _is_awaitable(output):
                     output = await output
             else:
                 output = await _run_until(self, request, timeout)
@@ -125,19 +132,65 @@ class Driver:
         self.error = error
         if isinstance(error, ToolError):
             return self.operation.fail(request, error.message, error.kind)
-        kind = type(error).__name__
+        return self.operation.fail(request, _message(error), type(error).__name__)
+
+    def _run_store(self, request: StoreRequest) -> Any:
         try:
-            message = str(error) or kind
-            message.encode()
-        except Exception:
-            message = kind
-        return self.operation.fail(request, message, kind)
+            result = request.method(*request.arguments)
+        except Exception as error:
+            return self._store_fail(request, error)
+        if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise TypeError("the store is asynchronous; use the asynchronous forms, such as `acall` and `aresume`")
+        return self.operation.store_succeed(request, result)
+
+    async def _await_store(self, request: StoreRequest) -> Any:
+        import anyio
+
+        result: Any = None
+        finished = False
+        with anyio.move_on_after(self.operation.timeout()):
+            try:
+                result = request.method(*request.arguments)
+                if inspect.isawaitable(result):
+                    result = await result
+            except Exception as error:
+                return self._store_fail(request, error)
+            finished = True
+        if finished:
+            return self.operation.store_succeed(request, result)
+        return self.operation.store_fail(request, "it did not answer in time")
+
+    def _store_fail(self, request: StoreRequest, error: Exception) -> Any:
+        # The message may have credentials, which neither a model nor a log of decisions may see.
+        _log.error("a store failed, and counts as unavailable", exc_info=error)
+        return self.operation.store_fail(request, type(error).__name__)
 
     def _expire(self, request: ToolRequest) -> Any:
         event = self.operation.step()
         if event is None and not request.is_abandoned:
             return self.operation.fail(request, "the tool did not return in time", "timeout")
         return event
+
+
+#: What most tools return: nothing to await, which `inspect` takes longer to see.
+_VALUES = frozenset({str, dict, list, int, float, bool, tuple, type(None), ToolResponse})
+
+
+def _is_awaitable(output: Any) -> bool:
+    return type(output) not in _VALUES and inspect.isawaitable(output)
+
+
+def _message(error: Exception) -> str:
+    """The message of an error, or else its class."""
+    kind = type(error).__name__
+    try:
+        message = str(error) or kind
+        message.encode()
+    except Exception:
+        return kind
+    return message
 
 
 class _TimedOut(Exception):

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from . import _callgate
+from ._drive import run, run_async
 from .approvals import Answer
 from .session import Session
+from .stores import CacheStore, LimitStore, RecordStore
 
 __all__ = ["Engine", "Watcher"]
 
@@ -51,7 +53,8 @@ class Engine(_callgate.Engine):
     def from_text(cls, text: str, **options: Any) -> Self:
         """Compiles one rules file given as a string.
 
-        `state`: a state store, `file:PATH` for the processes of this machine; in memory by default.
+        `state`: a state store, `file:PATH` for the processes of this machine, `postgres://…` or `redis://…` for several machines; in
+        memory by default. `record_store`, `limit_store`, `cache_store`: stores of your own, see `callgate.stores`; they need `keys`.
         `keys`: hexadecimal keys that seal approval requests; by default CALLGATE_KEYS, or those beside the state file.
         `tools`: descriptors of tools, whose schemas are checked. `hooks`: see `callgate.hooks`. `observers`: functions that
         receive every event as a dict. `seed` and `fixed_time` make decisions repeatable in tests.
@@ -105,13 +108,31 @@ class Engine(_callgate.Engine):
 
     def approvals(self) -> list[dict[str, Any]]:
         """The approval requests of the state store."""
-        return self.approval_requests()
+        requests: list[dict[str, Any]] = run(self.start_approvals())
+        return requests
+
+    async def aapprovals(self) -> list[dict[str, Any]]:
+        """As `approvals`, with a store of your own that may be asynchronous."""
+        requests: list[dict[str, Any]] = await run_async(self.start_approvals())
+        return requests
 
     def answer(
         self, request: Mapping[str, Any], answer: Answer, *, by: str | None = None, roles: Sequence[str] = ()
     ) -> dict[str, Any]:
         """Records an answer in the state store, from where any process resumes the call."""
-        return self.record_answer(answer.to_dict(request), None if by is None else (by, list(roles)))
+        status: dict[str, Any] = run(self.start_answer(answer.to_dict(request), _approver(by, roles)))
+        return status
+
+    async def aanswer(
+        self, request: Mapping[str, Any], answer: Answer, *, by: str | None = None, roles: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """As `answer`, with a store of your own that may be asynchronous."""
+        status: dict[str, Any] = await run_async(self.start_answer(answer.to_dict(request), _approver(by, roles)))
+        return status
+
+
+def _approver(by: str | None, roles: Sequence[str]) -> tuple[str, list[str]] | None:
+    return None if by is None else (by, list(roles))
 
 
 def _options(
@@ -123,6 +144,9 @@ def _options(
     observers: Sequence[Observer] = (),
     seed: int | None = None,
     fixed_time: str | None = None,
+    record_store: RecordStore | None = None,
+    limit_store: LimitStore | None = None,
+    cache_store: CacheStore | None = None,
 ) -> dict[str, Any]:
     return {
         "state": state,
@@ -132,4 +156,7 @@ def _options(
         "observers": list(observers),
         "seed": seed,
         "fixed_time": fixed_time,
+        "record_store": record_store,
+        "limit_store": limit_store,
+        "cache_store": cache_store,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import uuid
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -55,8 +55,13 @@ class _GuardedFunction:
         positional = [p.name for p in self.signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
         if positional:
             raise UnsupportedError(f"`{name}` has `*{positional[0]}`; policies name arguments, so give each one a name")
-        self.keywords = next((p.name for p in self.signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
-        self.positional_only = [p.name for p in self.signature.parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        parameters = list(self.signature.parameters.values())
+        self.keywords = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        self.positional_only = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+        plain = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        #: The parameters with their defaults, if each has a position and a name.
+        self.plain = {p.name: p.default for p in plain} if len(plain) == len(parameters) else None
+        self.required = {p.name for p in plain if p.default is p.empty}
 
     def wrapper(self) -> Any:
         return self._asynchronous() if inspect.iscoroutinefunction(self.function) else self._synchronous()
@@ -94,12 +99,22 @@ class _GuardedFunction:
         return session
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolCall:
+        return ToolCall(self.name, self.bind(args, kwargs), id=f"{self.name}-{os.urandom(16).hex()}")
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, in the order of the parameters."""
+        if self.plain is not None:
+            # As `Signature.bind` does, in a quarter of its time.
+            given = dict(zip(self.plain, args, strict=False)) | kwargs
+            is_complete = self.required <= given.keys() <= self.plain.keys()
+            if is_complete and len(given) == len(args) + len(kwargs):
+                return {name: given.get(name, default) for name, default in self.plain.items()}
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = dict(bound.arguments)
         if self.keywords is not None:
             arguments.update(arguments.pop(self.keywords, {}))
-        return ToolCall(self.name, arguments, id=f"{self.name}-{uuid.uuid4().hex}")
+        return arguments
 
     def run(self, call: ToolCall) -> Any:
         arguments = call.input

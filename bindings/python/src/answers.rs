@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::json_conversion::to_value;
-use crate::operation::block_on;
+use crate::json_conversion::{to_python, to_value};
+use crate::operation::{Operation, OperationResult};
 
 /// The JSON object of a part, with its type.
 fn part(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<Value> {
@@ -51,24 +51,33 @@ pub(crate) fn seal(
     Ok(seal_answer(&bound, answer, by, Timestamp::now(), engine.keys()))
 }
 
-/// The requests of a store.
-pub(crate) fn list(py: Python<'_>, inbox: &Inbox) -> PyResult<Value> {
-    let items = block_on(py, inbox.list())?.map_err(|error| errors::store(error.to_string()))?;
-    Ok(Value::Array(items.iter().map(document).collect()))
+/// Lists the requests of a store.
+pub(crate) fn list(inbox: Inbox) -> Operation {
+    Operation::new(|_| {
+        Box::pin(async move {
+            let listed = inbox.list().await;
+            let listed = listed.map(|items| Value::Array(items.iter().map(document).collect()));
+            value_result(listed.map_err(|error| errors::store(error.to_string())))
+        })
+    })
 }
 
 /// Records an answer.
-pub(crate) fn record(
-    py: Python<'_>,
-    inbox: &Inbox,
-    answer: ResponsePart,
-    by: Option<Approver>,
-) -> PyResult<Value> {
-    let recorded = block_on(py, async {
-        let item = inbox.find(&answer.approval_id).await?;
-        inbox.answer_shown(&item, answer, by).await
-    });
-    recorded?.map(|item| document(&item)).map_err(|error| errors::answer(error.to_string()))
+pub(crate) fn record(inbox: Inbox, answer: ResponsePart, by: Option<Approver>) -> Operation {
+    Operation::new(|_| {
+        Box::pin(async move {
+            let recorded = async {
+                let item = inbox.find(&answer.approval_id).await?;
+                inbox.answer_shown(&item, answer, by).await
+            };
+            let recorded = recorded.await.map(|item| document(&item));
+            value_result(recorded.map_err(|error| errors::answer(error.to_string())))
+        })
+    })
+}
+
+fn value_result(value: PyResult<Value>) -> OperationResult {
+    Box::new(move |py| Ok(to_python(py, &value?)?.unbind()))
 }
 
 fn document(item: &InboxItem) -> Value {

@@ -17,6 +17,7 @@ use crate::detached::Detached;
 use crate::engine_options::EngineOptions;
 use crate::errors;
 use crate::json_conversion::to_python;
+use crate::operation::Operation;
 use crate::tool_call::read_call;
 
 /// What an engine has beside its rules.
@@ -97,21 +98,19 @@ impl Engine {
         to_python(py, &answers::seal(engine, &request, answer, approver(by))?.to_json())
     }
 
-    /// The approval requests of the store, as dicts.
-    fn approval_requests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let inbox = self.inbox()?;
-        to_python(py, &answers::list(py, &inbox)?)
+    /// Starts to list the approval requests of the store, as dicts.
+    fn start_approvals(&self) -> PyResult<Operation> {
+        Ok(answers::list(self.inbox()?))
     }
 
-    /// Records an answer in the store. Returns the status of the request.
-    fn record_answer<'py>(
+    /// Starts to record an answer in the store; the result is the status of the request.
+    fn start_answer(
         &self,
-        answer: &Bound<'py, PyAny>,
+        answer: &Bound<'_, PyAny>,
         by: Option<(String, Vec<String>)>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = answer.py();
+    ) -> PyResult<Operation> {
         let answer: ResponsePart = read_answer(answer)?;
-        to_python(py, &answers::record(py, &self.inbox()?, answer, by.map(approver))?)
+        Ok(answers::record(self.inbox()?, answer, by.map(approver)))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The options of an engine, as Python gives them.
 
+use callgate::host::{CacheStore, RecordStore};
 use callgate::json::Value;
 use callgate::{CompiledPolicies, EngineBuilder, Keys, ToolDescriptor};
+use callgate_state::{HostState, HostStores, LimitValues, OpenStateStore};
 use jiff::Timestamp;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -9,9 +11,10 @@ use std::sync::Arc;
 use crate::clock::OperationClock;
 use crate::errors;
 use crate::hooks::PythonHook;
+use crate::host_stores::{PythonCacheStore, PythonLimitStore, PythonRecordStore};
 use crate::json_conversion::to_value;
 use crate::observers::PythonObserver;
-use crate::state_store::{OpenStateStore, host_keys};
+use crate::state_store::{host_keys, open_state};
 
 /// The options of `Engine.load` and `Engine.from_text`.
 #[derive(FromPyObject)]
@@ -24,6 +27,9 @@ pub(crate) struct EngineOptions<'py> {
     observers: Vec<Py<PyAny>>,
     seed: Option<u64>,
     fixed_time: Option<String>,
+    record_store: Option<Py<PyAny>>,
+    limit_store: Option<Py<PyAny>>,
+    cache_store: Option<Py<PyAny>>,
 }
 
 impl EngineOptions<'_> {
@@ -35,10 +41,17 @@ impl EngineOptions<'_> {
     ) -> PyResult<(EngineBuilder, Option<OpenStateStore>)> {
         let keys = self.keys.map(|text| Keys::parse(&text)).transpose();
         let keys = keys.map_err(|error| errors::store(format!("`keys` can't be used: {error}")))?;
-        let opened = match &self.state {
-            Some(url) => Some(OpenStateStore::open(py, url, keys.clone())?),
-            None => None,
+        let stores = HostStores {
+            records: self
+                .record_store
+                .map(|store| Arc::new(PythonRecordStore(store)) as Arc<dyn RecordStore>),
+            limits: self.limit_store.map(|store| Arc::new(PythonLimitStore(store)) as Arc<dyn LimitValues>),
+            cache: self.cache_store.map(|store| Arc::new(PythonCacheStore(store)) as Arc<dyn CacheStore>),
         };
+        let has_stores = stores.records.is_some() || stores.limits.is_some() || stores.cache.is_some();
+        let url = self.state.as_deref().or(has_stores.then_some("memory:"));
+        let host = HostState { keys: keys.clone(), stores };
+        let opened = url.map(|url| open_state(py, url, host)).transpose()?;
         let keys = match &opened {
             Some(opened) => opened.keys.clone(),
             None => host_keys(keys)?,

@@ -12,6 +12,8 @@ mod engine_options;
 mod errors;
 mod fork_guard;
 mod history;
+mod host_request;
+mod host_stores;
 mod hooks;
 mod json_conversion;
 mod observers;
@@ -20,6 +22,7 @@ mod outcome;
 mod reload;
 mod session;
 mod state_store;
+mod store_requests;
 mod tool_call;
 mod tool_requests;
 mod wake_signal;
@@ -45,6 +48,8 @@ mod _callgate {
     use crate::reload::Watcher;
     #[pymodule_export]
     use crate::session::Session;
+    #[pymodule_export]
+    use crate::store_requests::StoreRequest;
     #[pymodule_export]
     use crate::tool_call::ToolCall;
     #[pymodule_export]

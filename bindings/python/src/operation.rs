@@ -15,8 +15,10 @@ use pyo3::prelude::*;
 
 use crate::errors;
 use crate::fork_guard::OwnerProcess;
+use crate::host_request::{HostRequest, RequestQueue};
 use crate::json_conversion::to_value;
-use crate::tool_requests::{RequestQueue, ToolRequest};
+use crate::store_requests::StoreRequest;
+use crate::tool_requests::ToolRequest;
 use crate::wake_signal::WakeSignal;
 
 /// The result of an operation, as a function that makes it an object of Python.
@@ -53,7 +55,7 @@ impl Timers {
     }
 }
 
-/// What the futures of an operation use: its timers, its requests for tools, and what wakes its driver.
+/// What the futures of an operation use: its timers, its requests for tools and stores, and what wakes its driver.
 #[derive(Default)]
 pub(crate) struct OperationContext {
     timers: Mutex<Timers>,
@@ -88,7 +90,7 @@ impl Wake for OperationContext {
 
 /// What comes next of an operation.
 enum Step {
-    RunTool(Box<ToolRequest>),
+    Ask(HostRequest),
     Wait,
     Done(OperationResult),
 }
@@ -135,7 +137,7 @@ impl Operation {
                 Err(_) => return Err(errors::state("internal error: the call is denied; please report it")),
             }
             let step = match self.context.requests.take() {
-                Some(request) => Step::RunTool(Box::new(request)),
+                Some(request) => Step::Ask(request),
                 None if self.context.signal.is_woken() => continue,
                 None => Step::Wait,
             };
@@ -147,10 +149,11 @@ impl Operation {
 
 #[pymethods]
 impl Operation {
-    /// Runs the engine. Returns the request for a tool, or `None` if something has to be waited for, or else the result.
+    /// Runs the engine. Returns the request for a tool or a store, or `None` if something has to be waited for, or else the result.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match py.detach(|| self.advance())? {
-            Step::RunTool(request) => Ok(Py::new(py, *request)?.into_any()),
+            Step::Ask(HostRequest::Tool(request)) => Ok(Py::new(py, *request)?.into_any()),
+            Step::Ask(HostRequest::Store(request)) => Ok(Py::new(py, *request)?.into_any()),
             Step::Wait => Ok(py.None()),
             Step::Done(result) => result(py),
         }
@@ -187,6 +190,18 @@ impl Operation {
         self.step(request.py())
     }
 
+    /// Reports the result of a store's method, and runs the engine on.
+    fn store_succeed(&self, request: &Bound<'_, StoreRequest>, result: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        request.get().report(Ok(result));
+        self.step(request.py())
+    }
+
+    /// Reports the error of a store's method, and runs the engine on.
+    fn store_fail(&self, request: &Bound<'_, StoreRequest>, message: String) -> PyResult<Py<PyAny>> {
+        request.get().report(Err(message));
+        self.step(request.py())
+    }
+
     /// The seconds until the next timer. Returns `None` without a timer.
     fn timeout(&self) -> Option<f64> {
         self.context.deadline().map(|until| until.saturating_duration_since(Instant::now()).as_secs_f64())
@@ -214,30 +229,5 @@ impl Operation {
 impl Drop for Operation {
     fn drop(&mut self) {
         self.owner.drop_detached(self.take_future());
-    }
-}
-
-/// Runs a future that needs no tools, and blocks until its end.
-pub(crate) fn block_on<T: Send + 'static>(
-    py: Python<'_>,
-    future: impl Future<Output = T> + Send,
-) -> PyResult<T> {
-    let context = Arc::<OperationContext>::default();
-    let waker = Waker::from(Arc::clone(&context));
-    let mut future = std::pin::pin!(future);
-    loop {
-        let polled = py.detach(|| {
-            context.signal.clear();
-            let former = CURRENT.with(|current| current.replace(Some(Arc::clone(&context))));
-            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-            CURRENT.with(|current| current.replace(former));
-            polled
-        });
-        if let Poll::Ready(value) = polled {
-            return Ok(value);
-        }
-        while !py.detach(|| context.signal.block(context.deadline(), SIGNAL_INTERVAL)) {
-            py.check_signals()?;
-        }
     }
 }

@@ -2,8 +2,9 @@
 
 use callgate::json::{self, Value};
 use callgate::message::{ResultOutput, ResultStatus};
-use callgate::{Engine, Outcome as EngineOutcome};
+use callgate::{Engine, Outcome as EngineOutcome, Session};
 use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 use crate::json_conversion::to_python;
 
@@ -15,12 +16,22 @@ pub(crate) struct Outcome {
     result: Option<(ResultOutput, ResultStatus)>,
 }
 
-impl Outcome {
-    pub(crate) fn new(engine: &Engine, outcome: EngineOutcome) -> Self {
-        let result = engine.session().result_for_model(&outcome).map(|part| (part.output, part.status));
-        Self { outcome, result }
+/// Makes outcomes with their results for the model.
+pub(crate) struct OutcomeFormatter(Mutex<Session>);
+
+impl OutcomeFormatter {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        Self(Mutex::new(engine.session()))
     }
 
+    pub(crate) fn format(&self, outcome: EngineOutcome) -> Outcome {
+        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = session.result_for_model(&outcome).map(|part| (part.output, part.status));
+        Outcome { outcome, result }
+    }
+}
+
+impl Outcome {
     fn document(&self) -> Value {
         json::to_value(&self.outcome).unwrap_or_default()
     }

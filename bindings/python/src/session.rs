@@ -19,7 +19,7 @@ use crate::errors;
 use crate::history::History;
 use crate::json_conversion::{to_python, to_value};
 use crate::operation::{Operation, OperationResult};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, OutcomeFormatter};
 use crate::tool_call::{read_call, read_context};
 use crate::tool_requests::PythonTools;
 
@@ -35,6 +35,7 @@ enum Mode {
 /// What a session needs for its operations.
 struct SessionParts {
     engine: InnerEngine,
+    formatter: Arc<OutcomeFormatter>,
     mode: Mutex<Mode>,
     requester: Option<String>,
     run: RunContext,
@@ -65,7 +66,7 @@ pub(crate) struct Session {
 impl SessionParts {
     /// Reads a call, and gives it the context of the session if it has none.
     fn read_call(&self, call: &Bound<'_, PyAny>) -> PyResult<callgate::ToolCall> {
-        let mut call = read_call(call)?;
+        let mut call = read_call(call)?.into_owned();
         if call.context.is_null() {
             call.context.clone_from(&self.context);
         }
@@ -126,7 +127,7 @@ impl Session {
     /// Starts a round of a history, or resumes it.
     fn start_history(&self, history: &Bound<'_, History>, resumes: bool) -> PyResult<Operation> {
         let parts = self.parts()?;
-        let (engine, session) = (parts.engine.clone(), parts.rounds()?);
+        let (formatter, session) = (Arc::clone(&parts.formatter), parts.rounds()?);
         let history = history.get().shared();
         Ok(Operation::new(|context| {
             Box::pin(async move {
@@ -138,7 +139,7 @@ impl Session {
                     false => session.run_round(&mut history, &tools).await,
                 };
                 match round {
-                    Ok(round) => round_result(&engine, round.outcomes, round.ignored),
+                    Ok(round) => round_result(&formatter, round.outcomes, round.ignored),
                     Err(error) => {
                         let message = error.to_string();
                         Box::new(move |_: Python<'_>| Err(errors::state(message))) as OperationResult
@@ -151,11 +152,11 @@ impl Session {
 
 /// A round as a tuple: the outcomes, and the answers that do not count.
 fn round_result(
-    engine: &InnerEngine,
+    formatter: &OutcomeFormatter,
     outcomes: Vec<callgate::Outcome>,
     ignored: Vec<IgnoredAnswer>,
 ) -> OperationResult {
-    let outcomes: Vec<Outcome> = outcomes.into_iter().map(|outcome| Outcome::new(engine, outcome)).collect();
+    let outcomes: Vec<Outcome> = outcomes.into_iter().map(|outcome| formatter.format(outcome)).collect();
     let ignored: Vec<(String, &'static str, String)> =
         ignored.into_iter().map(|answer| (answer.approval_id, answer.code, answer.why)).collect();
     Box::new(move |py| {
@@ -202,19 +203,20 @@ impl Session {
         }
         let run = session.run().clone();
         let mode = Mutex::new(Mode::New(Box::new(session)));
-        let parts = SessionParts { engine, mode, requester: options.requester, run, context };
+        let formatter = Arc::new(OutcomeFormatter::new(&engine));
+        let parts = SessionParts { engine, formatter, mode, requester: options.requester, run, context };
         Ok(Self { parts: Detached::new(parts) })
     }
 
     /// Starts a call.
     fn start(&self, call: &Bound<'_, PyAny>) -> PyResult<Operation> {
         let parts = self.parts()?;
-        let (engine, session) = (parts.engine.clone(), parts.calls()?);
+        let (formatter, session) = (Arc::clone(&parts.formatter), parts.calls()?);
         let call = parts.read_call(call)?;
         Ok(Operation::new(|context| {
             Box::pin(async move {
                 let outcome = session.execute(call, &PythonTools(context)).await;
-                outcome_result(Outcome::new(&engine, outcome))
+                outcome_result(formatter.format(outcome))
             })
         }))
     }
@@ -227,14 +229,14 @@ impl Session {
         answers: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Operation> {
         let parts = self.parts()?;
-        let (engine, session) = (parts.engine.clone(), parts.calls()?);
+        let (formatter, session) = (Arc::clone(&parts.formatter), parts.calls()?);
         let (call, request) = (parts.read_call(call)?, read_request(request)?);
         let answers = answers.iter().map(read_answer).collect::<PyResult<Vec<_>>>()?;
         Ok(Operation::new(|context| {
             Box::pin(async move {
                 let tools = PythonTools(context);
                 let outcome = session.resume_call(call, &request, &answers, &tools).await;
-                outcome_result(Outcome::new(&engine, outcome))
+                outcome_result(formatter.format(outcome))
             })
         }))
     }
@@ -264,12 +266,12 @@ impl Session {
     /// Starts a round of calls that are not part of a history.
     fn start_calls(&self, calls: Vec<Bound<'_, PyAny>>) -> PyResult<Operation> {
         let parts = self.parts()?;
-        let (engine, session) = (parts.engine.clone(), parts.rounds()?);
+        let (formatter, session) = (Arc::clone(&parts.formatter), parts.rounds()?);
         let calls = calls.iter().map(|call| parts.read_call(call)).collect::<PyResult<Vec<_>>>()?;
         Ok(Operation::new(|context| {
             Box::pin(async move {
                 let outcomes = session.lock().await.execute_round(calls, &PythonTools(context)).await;
-                round_result(&engine, outcomes, Vec::new())
+                round_result(&formatter, outcomes, Vec::new())
             })
         }))
     }

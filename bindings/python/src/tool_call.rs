@@ -3,7 +3,8 @@
 use callgate::ToolCall as EngineCall;
 use callgate::json::{JsonType, Value};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
+use std::borrow::Cow;
 
 use crate::errors;
 use crate::json_conversion::{to_python, to_value};
@@ -100,9 +101,9 @@ pub(crate) fn read_context(context: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 /// Reads a call: a `ToolCall`, or a dict with `tool`, `input` and optionally `id`, `server` and `context`.
-pub(crate) fn read_call(object: &Bound<'_, PyAny>) -> PyResult<EngineCall> {
+pub(crate) fn read_call<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, EngineCall>> {
     if let Ok(call) = object.cast::<ToolCall>() {
-        return Ok(call.get().0.clone());
+        return Ok(Cow::Borrowed(&call.get().0));
     }
     let Ok(members) = object.cast::<PyDict>() else {
         return Err(errors::value(format!(
@@ -110,16 +111,32 @@ pub(crate) fn read_call(object: &Bound<'_, PyAny>) -> PyResult<EngineCall> {
             object.get_type().qualname()?
         )));
     };
-    let Value::Object(members) = to_value(members)? else {
-        return Err(errors::value("a call must be a dict"));
-    };
-    let unknown =
-        members.keys().find(|key| !["id", "tool", "input", "server", "context"].contains(&key.as_str()));
-    if let Some(unknown) = unknown {
-        return Err(errors::value(format!(
-            "a call has no `{unknown}`; it has `tool`, `input`, `id`, `server` and `context`"
-        )));
+    let (mut tool, mut input) = (None, None);
+    let mut call = EngineCall::new("", "", Value::Null);
+    for (key, value) in members.iter() {
+        match key.cast::<PyString>().ok().and_then(|key| key.to_str().ok()) {
+            Some("tool") => tool = Some(read_text("tool", &value)?),
+            Some("input") => input = Some(to_value(&value)?),
+            Some("id") => call.id = read_text("id", &value)?,
+            Some("server") if value.is_none() => {}
+            Some("server") => call.server = Some(read_text("server", &value)?),
+            Some("context") => call.context = read_context(&value)?,
+            _ => {
+                return Err(errors::value(format!(
+                    "a call has no `{}`; it has `tool`, `input`, `id`, `server` and `context`",
+                    key.str()?
+                )));
+            }
+        }
     }
-    callgate::json::from_value(Value::Object(members))
-        .map_err(|error| errors::value(format!("not a call: {error}")))
+    let (Some(tool), Some(input)) = (tool, input) else {
+        return Err(errors::value("a call needs `tool` and `input`"));
+    };
+    (call.tool, call.input) = (tool, input);
+    Ok(Cow::Owned(call))
+}
+
+fn read_text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = value.cast::<PyString>().ok().and_then(|text| text.to_str().ok());
+    text.map(str::to_owned).ok_or_else(|| errors::value(format!("`{name}` of a call must be a string")))
 }

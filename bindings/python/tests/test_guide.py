@@ -38,14 +38,20 @@ def run(name: str, model: Any = None, named: str = "") -> dict[str, Any]:
     return names
 
 
-def test_every_quick_start_has_at_most_twenty_lines() -> None:
-    assert BLOCKS.keys() >= {"guard.py", "langchain_agent.py", "openai_agent.py", "pydantic_agent.py", "server.py", "loop.py"}
-    assert all(len(text.splitlines()) <= 30 for text in BLOCKS.values())
+FRAMEWORKS = ["langchain_agent.py", "openai_agent.py", "pydantic_agent.py", "server.py", "sdk_server.py"]
 
 
-def test_the_first_example_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    run("guard.py")
-    shown = re.search(r"^It prints:\n\n```text\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_the_quick_start_of_a_framework_has_ten_lines_beside_its_imports(name: str) -> None:
+    lines = [line for line in BLOCKS[name].splitlines() if line and not re.match(r"(from|import) ", line)]
+    assert len(lines) <= 10
+
+
+@pytest.mark.parametrize("name", ["guard.py", "limits.py"])
+def test_examples_print_what_the_page_shows(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(name)
+    after = GUIDE.read_text().split(f"```python {name}\n")[1]
+    shown = re.search(r"^It prints:\n\n```text\n(.*?)^```$", after, re.MULTILINE | re.DOTALL)
     assert shown is not None
     assert capsys.readouterr().out == shown[1]
 
@@ -88,6 +94,19 @@ def test_fastmcp() -> None:
     async def main() -> str:
         async with Client(server) as client:
             result = await client.call_tool("refund", ARGUMENTS, raise_on_error=False)
+            return str(result.content[0].text)
+
+    assert asyncio.run(main()).startswith("Not run: pending approval. Refund 250 for A1?")
+
+
+def test_mcp_sdk() -> None:
+    from mcp import Client
+
+    server = run("sdk_server.py")["mcp"]
+
+    async def main() -> str:
+        async with Client(server) as client:
+            result = await client.call_tool("refund", ARGUMENTS)
             return str(result.content[0].text)
 
     assert asyncio.run(main()).startswith("Not run: pending approval. Refund 250 for A1?")

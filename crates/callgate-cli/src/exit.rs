@@ -39,6 +39,12 @@ impl CommandError {
     }
 }
 
+impl From<callgate_state::StateError> for CommandError {
+    fn from(error: callgate_state::StateError) -> Self {
+        Self::Message(error.to_string())
+    }
+}
+
 /// Errors of writing results. Errors of reading files have their own messages, which name the file.
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {

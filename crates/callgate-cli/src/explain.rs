@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::OutputFormat;
+use super::async_runtime::new_runtime;
 use super::check;
 use super::exit::{CommandError, ExitStatus};
 use super::output::{Output, print_build_errors};
@@ -14,7 +15,6 @@ use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
 use super::run::{CallLine, CallLines, warn_about_invalid_schemas};
 use super::start_time::{StartedClock, parse_time};
-use super::state_store::new_runtime;
 use callgate::diagnostic::{SourceMap, closest_match};
 use callgate::engine::Engine;
 use callgate::explain::{Explainer, Explanation, render};

@@ -4,6 +4,7 @@
 
 mod agent_hooks;
 mod approvals;
+mod async_runtime;
 mod audit;
 mod backtest;
 mod candidate_args;
@@ -49,9 +50,7 @@ mod serve;
 mod serve_config;
 mod server_args;
 mod server_list_file;
-mod shared_state;
 mod state_commands;
-mod state_store;
 mod task;
 mod tls_args;
 mod tool_server_args;

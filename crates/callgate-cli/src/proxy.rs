@@ -21,12 +21,11 @@ use super::reload_output;
 use super::rules_args;
 use super::server_args::{ServerArgs, ServerSetup, merge_context};
 use super::server_list_file::{self, ServersError};
-use super::shared_state::is_shared;
 use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
-use super::state_store::OpenStateStore;
 use callgate::engine::Engine;
 use callgate_http::HealthProbe;
 use callgate_mcp::{Gateway, TaskSource};
+use callgate_state::{OpenStateStore, is_shared};
 use callgate_telemetry::Metrics;
 
 /// The name of the gateway's own rules in metrics.

@@ -21,13 +21,13 @@ use super::proxy_http::parse_address;
 use super::reload_output;
 use super::rules_args;
 use super::shutdown_signal::wait_for_shutdown;
-use super::state_store::OpenStateStore;
 use super::tls_args::TlsArgs;
 use super::tool_server_args::ToolServerArgs;
 use callgate::durations;
 use callgate::engine::Engine;
 use callgate_http::{HealthProbe, IdentityFile};
 use callgate_server::{ActivityLog, DecisionServer};
+use callgate_state::OpenStateStore;
 use callgate_telemetry::Metrics;
 
 /// The address without `--listen`.

@@ -9,15 +9,15 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 
 use super::OutputFormat;
+use super::async_runtime::new_runtime;
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
-use super::shared_state::StateParts;
-use super::state_store::{OpenMode, OpenStateStore, keys_from_environment, new_runtime};
 use callgate::approval::{CallStage, KeyedEntry, Ledger};
 use callgate::host::{StateStore, SystemClock, space};
 use callgate::json::{Value, json};
 use callgate::seal::KEYS_VARIABLE;
 use callgate::state::CopyError;
+use callgate_state::{OpenStateStore, keys_from_environment};
 
 /// The number of records that are read at once.
 const PAGE_SIZE: usize = 256;
@@ -136,14 +136,7 @@ fn file_url(file: &Path) -> String {
 }
 
 fn accept(url: &str, runtime: &Runtime, output: &mut Output) -> Result<(), CommandError> {
-    if let Some(parts) = StateParts::parse(url)? {
-        let shown = parts.without_passwords();
-        return Err(CommandError::new(format!("`{shown}` has no anchor; only files have one")));
-    }
-    let Some(path) = callgate_sqlite::file_path(url).map_err(command_error)? else {
-        return Err(CommandError::new(format!("`{url}` ends with its process; use `file:PATH`")));
-    };
-    let OpenStateStore { store, .. } = OpenStateStore::open(url, Some(path), runtime, OpenMode::Accept)?;
+    let OpenStateStore { store, .. } = OpenStateStore::accept(url, runtime)?;
     let ledger = Ledger::new(store, &SystemClock);
     let calls = runtime.block_on(ledger.list()).map_err(command_error)?.len();
     let grants = runtime.block_on(ledger.grants()).map_err(command_error)?.len();

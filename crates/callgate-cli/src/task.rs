@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
-use super::state_store::keys_from_environment;
 use callgate::file_access::check_private_file;
 use callgate::{KEYS_VARIABLE, Keys, Task};
 use callgate::{durations, json};
+use callgate_state::keys_from_environment;
 
 /// The longest input that is read: a task of 256 KiB in JSON, with escapes.
 const MAX_INPUT: u64 = 2 << 20;

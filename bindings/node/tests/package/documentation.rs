@@ -6,10 +6,14 @@ use std::process::Command;
 use crate::installed_package::{application, project, run};
 
 /// Replaces the provider of a program by a scripted model, which makes one call of `delete_order`.
-const PROVIDERS: [(&str, &str); 4] = [
+const PROVIDERS: [(&str, &str); 5] = [
     (
         "import { openai } from '@ai-sdk/openai';",
         "import { scripted } from './ai-sdk-agent.mjs';\nconst openai = () => scripted([{ tool: 'delete_order', input: { id: 7 } }]);",
+    ),
+    (
+        "model: 'openai/gpt-5'",
+        "model: (await import('./ai-sdk-agent.mjs')).scripted([{ tool: 'delete_order', input: { id: 7 } }])",
     ),
     (
         "import { openaiText } from '@tanstack/ai-openai';",
@@ -38,6 +42,21 @@ fn blocks(page: &str) -> Vec<(String, String)> {
     blocks
 }
 
+/// Programs that introduce a framework.
+const QUICK_STARTS: [&str; 6] =
+    ["ai-sdk.mjs", "openai-agents.mjs", "langchain.mjs", "tanstack-ai.mjs", "mastra.mjs", "mcp-server.mjs"];
+
+#[test]
+fn quick_starts_have_ten_lines_beside_their_imports() {
+    let page = fs::read_to_string(project().join("docs/guides/use-from-typescript.md")).unwrap();
+    let blocks = blocks(&page);
+    for name in QUICK_STARTS {
+        let (_, program) = blocks.iter().find(|(language, _)| *language == format!("js {name}")).unwrap();
+        let lines = program.lines().filter(|line| !line.is_empty() && !line.starts_with("import "));
+        assert!(lines.count() <= 10, "{name}");
+    }
+}
+
 #[test]
 fn the_programs_of_the_guide_print_what_it_shows() {
     let page = fs::read_to_string(project().join("docs/guides/use-from-typescript.md")).unwrap();
@@ -57,5 +76,5 @@ fn the_programs_of_the_guide_print_what_it_shows() {
         count += 1;
     }
     assert_eq!(count, page.matches("```js ").count());
-    assert!(count >= 7);
+    assert!(count >= 9);
 }

@@ -134,7 +134,8 @@ pub fn application() -> PathBuf {
     lock.lock().unwrap();
     let parts = ["bin", "lib", "scripts", "package.json", "tsconfig.json", "README.md", "test"];
     let mut parts: Vec<PathBuf> = parts.map(|part| crate_directory().join(part)).to_vec();
-    parts.extend([addon(), command_line()]);
+    let example = project().join("examples/node");
+    parts.extend([addon(), command_line(), example.clone()]);
     let fingerprint = fingerprint(&parts);
     if fs::read_to_string(home.join("built")).is_ok_and(|built| built == fingerprint) {
         return application;
@@ -165,6 +166,7 @@ pub fn application() -> PathBuf {
             copy(&crate_directory().join("test").join(&name), &application.join(&name));
         }
     }
+    copy(&example, &application.join("support-desk"));
     fs::write(home.join("built"), fingerprint).unwrap();
     application
 }

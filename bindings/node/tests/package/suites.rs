@@ -17,13 +17,28 @@ fn the_package_evaluates_calls_in_process() {
 }
 
 #[test]
+fn stores_of_an_application_keep_the_state() {
+    suite("stores");
+}
+
+#[test]
 fn ai_sdk_agents_obey_the_rules() {
     suite("ai-sdk");
 }
 
 #[test]
+fn the_support_desk_continues_after_a_restart() {
+    suite("support-desk");
+}
+
+#[test]
 fn agents_of_the_openai_sdk_obey_the_rules() {
     suite("openai-agents");
+}
+
+#[test]
+fn mastra_agents_obey_the_rules() {
+    suite("mastra");
 }
 
 #[test]

@@ -15,9 +15,9 @@ use clap::builder::NonEmptyStringValueParser;
 use tokio::runtime::Runtime;
 
 use super::OutputFormat;
+use super::async_runtime::new_runtime;
 use super::exit::{CommandError, ExitStatus};
 use super::output::{Output, print_error, quote_name};
-use super::state_store::{OpenStateStore, new_runtime};
 use callgate::approval::{Inbox, InboxError, InboxItem, RequestStatus};
 use callgate::card::call_digest;
 use callgate::host::SystemClock;
@@ -26,6 +26,7 @@ use callgate::json::Value;
 use callgate::message::{Approver, RequestPart, ResponsePart};
 use callgate::principal::{Principal, PrincipalComparison};
 use callgate_server::approval_document;
+use callgate_state::OpenStateStore;
 
 /// List and answer the approval requests of a run or a gateway (human in the loop).
 ///

@@ -12,12 +12,12 @@ use crate::exit::CommandError;
 use crate::json_inputs::read_context;
 use crate::open_logs::OpenLogs;
 use crate::output::print_build_errors;
-use crate::state_store::OpenStateStore;
 use callgate::engine::{Engine, RejectionReason};
 use callgate::host::StateStore;
 use callgate::reload::CurrentRules;
 use callgate_hooks::Answer;
 use callgate_policy_tests::PolicyTests;
+use callgate_state::OpenStateStore;
 use tokio::runtime::Runtime;
 
 /// Rules, state and logs of hooks.

@@ -25,9 +25,9 @@ use decision::{HookRequest, project_directory};
 use helper::HelperReply;
 use hook_engine::{HookEngine, undecided};
 
+use super::async_runtime::new_runtime;
 use super::exit::{CommandError, ExitStatus};
 use super::log_args::LogArgs;
-use super::state_store::new_runtime;
 use callgate::{durations, json};
 use callgate_hooks::{Agent, Answer, HookEvent};
 

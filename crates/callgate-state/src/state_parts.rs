@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::exit::CommandError;
 use callgate::host::{CombinedStore, StateStore};
 use callgate::state::MemoryStore;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_redis::{RedisSettings, RedisStore};
 
+use crate::open_state::StateError;
+
 /// Which engine has which part of the state.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct StateParts {
+pub struct StateParts {
     /// Calls, approvals, remembered approvals, sessions and budgets.
     records: String,
     /// Limits and slots.
@@ -21,7 +22,10 @@ pub(super) struct StateParts {
 
 impl StateParts {
     /// Reads the URL of one engine, or `records=URL limits=URL cache=URL`. Returns `None` if it names none that hosts share.
-    pub(super) fn parse(value: &str) -> Result<Option<Self>, CommandError> {
+    ///
+    /// # Errors
+    /// If a part is unknown, occurs twice, or has another URL; or if `records` is missing.
+    pub fn parse(value: &str) -> Result<Option<Self>, StateError> {
         if is_engine(value) && !value.contains(char::is_whitespace) {
             let url = || value.to_owned();
             return Ok(Some(Self { records: url(), limits: url(), cache: url() }));
@@ -37,7 +41,7 @@ impl StateParts {
                 "limits" => &mut limits,
                 "cache" => &mut cache,
                 _ => {
-                    return Err(CommandError::new(format!(
+                    return Err(StateError::new(format!(
                         "the parts of a state are `records=URL`, `limits=URL` and `cache=URL`, separated by spaces; `{}` is none of them",
                         without_password(name)
                     )));
@@ -45,19 +49,17 @@ impl StateParts {
             };
             let is_known = is_engine(url) || name == "cache" && url == "memory:";
             if !is_known {
-                return Err(CommandError::new(format!(
+                return Err(StateError::new(format!(
                     "`{name}` of the state needs `postgres://…`, `redis://…` or `rediss://…`{}",
                     if name == "cache" { ", or `memory:` for a cache of each process" } else { "" }
                 )));
             }
             if part.replace(url.to_owned()).is_some() {
-                return Err(CommandError::new(format!(
-                    "`{name}` of the state occurs twice; keep one of them"
-                )));
+                return Err(StateError::new(format!("`{name}` of the state occurs twice; keep one of them")));
             }
         }
         let Some(records) = records else {
-            return Err(CommandError::new(
+            return Err(StateError::new(
                 "the state has no `records=URL`, where calls and approvals are stored; add it",
             ));
         };
@@ -67,7 +69,7 @@ impl StateParts {
     }
 
     /// Opens each engine once.
-    pub(super) fn open_engines(&self) -> Result<CombinedStore, CommandError> {
+    pub(crate) fn open_engines(&self) -> Result<CombinedStore, StateError> {
         let records = open_engine(&self.records)?;
         let limits =
             if self.limits == self.records { Arc::clone(&records) } else { open_engine(&self.limits)? };
@@ -80,7 +82,7 @@ impl StateParts {
     }
 
     /// For people: the URL, or those that differ from that of the records.
-    pub(super) fn without_passwords(&self) -> String {
+    pub fn without_passwords(&self) -> String {
         let Self { records, limits, cache } = self;
         if limits == records && cache == records {
             return without_password(records);
@@ -96,7 +98,7 @@ impl StateParts {
 }
 
 /// Whether a value of `--state` names state that hosts share, rather than a file.
-pub(super) fn is_shared(value: &str) -> bool {
+pub fn is_shared(value: &str) -> bool {
     is_engine(value) || has_parts(value)
 }
 
@@ -115,25 +117,25 @@ fn has_parts(value: &str) -> bool {
     value.split_whitespace().any(is_part)
 }
 
-fn open_engine(url: &str) -> Result<Arc<dyn StateStore>, CommandError> {
+fn open_engine(url: &str) -> Result<Arc<dyn StateStore>, StateError> {
     let shown = without_password(url);
-    let failed = |error: &dyn std::fmt::Display| CommandError::new(format!("`{shown}`: {error}"));
+    let failed = |error: &dyn std::fmt::Display| StateError::new(format!("`{shown}`: {error}"));
     let password = |variable: &str| std::env::var(variable).ok();
     if url == "memory:" {
         return Ok(Arc::new(MemoryStore::default()));
     }
     if is_postgres(url) {
         let settings = PostgresSettings::parse(url, password("PGPASSWORD").as_deref());
-        let settings = settings.map_err(|error| CommandError::new(error.to_string()))?;
+        let settings = settings.map_err(|error| StateError::new(error.to_string()))?;
         return Ok(Arc::new(PostgresStore::open(settings).map_err(|error| failed(&error))?));
     }
     let settings = RedisSettings::parse(url, password("REDISCLI_AUTH").as_deref());
-    let settings = settings.map_err(|error| CommandError::new(error.to_string()))?;
+    let settings = settings.map_err(|error| StateError::new(error.to_string()))?;
     Ok(Arc::new(RedisStore::open(settings).map_err(|error| failed(&error))?))
 }
 
 /// A URL for people: without its password.
-pub(super) fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     match authority.rsplit_once('@') {
@@ -196,7 +198,7 @@ mod tests {
             ("records=postgres://h/x approvals=redis://u:secret@h", "is none of them"),
             ("records=postgres://h/x redis://u:secret@h", "is none of them"),
         ] {
-            let Err(CommandError::Message(why)) = StateParts::parse(value) else { panic!("{value}") };
+            let Err(StateError::Unusable(why)) = StateParts::parse(value) else { panic!("{value}") };
             assert!(why.contains(expected) && !why.contains("secret"), "{value}: {why}");
         }
     }
