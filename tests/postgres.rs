@@ -1,5 +1,6 @@
 //! The store in PostgreSQL, on a real server.
 
 mod hosts;
+mod round_trips;
 pub mod server;
 mod store;

@@ -1,15 +1,17 @@
 //! What every store guarantees, and what a shared one does in trouble.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use callgate::host::{
-    Account, Allowance, Amount, ConditionalWrite, LimitAcquisition, LimitStore as _, RecordKey,
-    RecordStore as _, StateStore,
+    Account, Allowance, Amount, ConditionalWrite, LimitAcquisition, LimitCorrection, LimitStore as _,
+    RealCost, RecordKey, RecordStore as _, StateStore,
 };
 use callgate::json::json;
 use callgate::seal::Keys;
 use callgate::state::SealedStore;
-use jiff::Timestamp;
+use jiff::{Timestamp, ToSpan as _};
 
 use super::server::PostgresServer;
 use crate::store_contract;
@@ -20,6 +22,14 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 fn keys() -> Keys {
     Keys::parse(&"5a".repeat(32)).unwrap()
+}
+
+fn take(key: &str, allowance: Allowance) -> LimitAcquisition {
+    LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::from_whole(1) }
+}
+
+fn sliding(limit: u64, per: Duration) -> Allowance {
+    Allowance::SlidingWindow { limit: Amount::from_whole(limit), per }
 }
 
 fn now() -> Timestamp {
@@ -33,6 +43,86 @@ fn keeps_the_contract_of_stores() {
 }
 
 #[test]
+fn shares_its_capacity_fairly() {
+    let server = Arc::new(PostgresServer::start());
+    store_contract::tenants::check_all(&move |capacity| server.new_store_with(capacity));
+}
+
+#[test]
+fn limits_follow_the_clock_of_the_server() {
+    let server = PostgresServer::start();
+    let store = server.open("clocks").unwrap();
+    let (now, hour) = (Timestamp::now(), Duration::from_secs(3600));
+    // Hosts whose clocks differ by hours count in the same window.
+    for allowance in [
+        sliding(3, hour),
+        Allowance::Total { limit: Amount::from_whole(3), keep: hour },
+        Allowance::Gcra { limit: Amount::from_whole(3), per: hour, burst: Amount::from_whole(3) },
+    ] {
+        let take = take(&format!("{allowance:?}"), allowance);
+        let clocks = [0, 3, -3, 30, -30].map(|hours| now.checked_add(hours.hours()).unwrap());
+        let admits = |now: &Timestamp| run(store.acquire(*now, std::slice::from_ref(&take))).unwrap().is_empty();
+        assert_eq!(clocks.iter().filter(|now| admits(now)).count(), 3, "{allowance:?}");
+    }
+}
+
+#[test]
+fn a_refund_finds_its_acquisition_whatever_the_callers_clock() {
+    let server = PostgresServer::start();
+    let store = server.open("refunds").unwrap();
+    let two = LimitAcquisition { cost: Amount::from_whole(2), ..take("k", sliding(4, Duration::from_secs(3600))) };
+    let earlier = Timestamp::now().checked_sub(5.hours()).unwrap();
+    let admits = |now, take: &LimitAcquisition| run(store.acquire(now, std::slice::from_ref(take))).unwrap().is_empty();
+    assert!(admits(earlier, &two) && admits(earlier.checked_add(1.second()).unwrap(), &two));
+    let cost = RealCost::Known(Amount::from_whole(1));
+    let correction = LimitCorrection { acquisition: two.clone(), acquired_at: earlier, cost };
+    run(store.correct(earlier.checked_add(2.seconds()).unwrap(), &[correction])).unwrap();
+    let one = LimitAcquisition { cost: Amount::from_whole(1), ..two };
+    assert!(admits(earlier, &one) && !admits(earlier, &one));
+}
+
+/// Acquisitions that share transactions, of a few keys each, from several hosts: no deadlock, and no limit is exceeded.
+#[test]
+fn overlapping_batches_of_several_hosts_end() {
+    const LIMIT: u64 = 60;
+    let server = PostgresServer::start();
+    let schema = server.new_schema();
+    let acquired: Vec<AtomicU64> = (0..6).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for host in 0..3 {
+            let store = Arc::new(server.open(&schema).unwrap());
+            for thread in 0..6 {
+                let (store, acquired) = (Arc::clone(&store), &acquired);
+                scope.spawn(move || {
+                    for round in 0..30 {
+                        // The accounts charge each other's limits.
+                        let account = Account::from_context(&json!({ "tenant": "t", "principal": format!("p{host}{thread}") }));
+                        let mut keys: Vec<usize> = (0..6).filter(|key| (round * 7 + thread * 3 + host + key) % 3 != 0).collect();
+                        if thread % 2 == 0 {
+                            keys.reverse();
+                        }
+                        let limit = |key: &usize| LimitAcquisition {
+                            account,
+                            ..take(&key.to_string(), sliding(LIMIT, Duration::from_secs(3600)))
+                        };
+                        let batch: Vec<LimitAcquisition> = keys.iter().map(limit).collect();
+                        if run(store.acquire(Timestamp::now(), &batch)).unwrap().is_empty() {
+                            keys.iter().for_each(|key| drop(acquired[*key].fetch_add(1, Ordering::SeqCst)));
+                        }
+                    }
+                });
+            }
+        }
+    });
+    let acquired: Vec<u64> = acquired.into_iter().map(AtomicU64::into_inner).collect();
+    assert!(acquired.iter().all(|acquired| *acquired <= LIMIT) && acquired.contains(&LIMIT), "{acquired:?}");
+    let charged = server.sql(&format!("SELECT sum(held) FROM {schema}.usage WHERE pool = 1 AND holder = ''"));
+    assert_eq!(charged, acquired.iter().sum::<u64>().to_string(), "a charge was lost");
+    let callers = server.sql(&format!("SELECT sum(held) FROM {schema}.usage WHERE pool = 1 AND shard = 0"));
+    assert_eq!(callers, charged);
+}
+
+#[test]
 fn hosts_together_acquire_exactly_the_limit() {
     let server = PostgresServer::start();
     let schema = server.new_schema();
@@ -41,7 +131,7 @@ fn hosts_together_acquire_exactly_the_limit() {
         account: Account::NOBODY,
         allowance: Allowance::Total {
             limit: Amount::from_whole(50),
-            keep: std::time::Duration::from_secs(60),
+            keep: Duration::from_secs(60),
         },
         cost: Amount::from_whole(1),
     };
@@ -92,7 +182,7 @@ fn a_read_only_database_says_so() {
     let write = || run(store.write_record(now(), ConditionalWrite::new(key, &value, Account::NOBODY)));
     // The server reloads its configuration a moment later.
     let refused = (0..500).find_map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
         write().err()
     });
     assert!(refused.unwrap().to_string().contains("read-only"));

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::cutting_proxy::CuttingProxy;
 use super::hosts::Host;
-use super::server::{RedisServer, open_url, run};
+use super::server::{RedisServer, open_url, redis_url, run};
 use super::store::{sliding, take};
 use super::trouble::write;
+use crate::cutting_proxy::CuttingProxy;
 use callgate::host::{LimitStore as _, RecordKey, RecordStore as _};
 use callgate::json::json;
 use jiff::Timestamp;
@@ -26,7 +26,7 @@ fn requests_of(proxy: &CuttingProxy, work: &mut dyn FnMut(usize)) -> u64 {
 fn each_operation_of_the_store_is_one_round_trip() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
-    let store = open_url(&proxy.url("shared")).unwrap();
+    let store = open_url(&redis_url(&proxy)).unwrap();
     let hour = Duration::from_secs(3600);
     let batch = [take("a", sliding(100, hour)), take("b", sliding(100, hour)), take("c", sliding(0, hour))];
     // The scripts are loaded.
@@ -57,7 +57,7 @@ fn each_operation_of_the_store_is_one_round_trip() {
 fn each_call_costs_the_round_trips_of_the_guide() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
-    let host = Host::start(&proxy.url("shared"));
+    let host = Host::start(&redis_url(&proxy));
     let begins = |id: &str, tool: &str| assert_eq!(host.call(id, tool)["status"], "execute", "{tool}");
     begins("first", "counted");
     let plain = requests_of(&proxy, &mut |number| begins(&format!("free{number}"), "free"));

@@ -11,9 +11,9 @@ use callgate::host::{
 use callgate::json::{Value, json};
 use jiff::Timestamp;
 
-use super::cutting_proxy::CuttingProxy;
-use super::server::{RedisServer, open_url, run};
+use super::server::{RedisServer, open_url, redis_url, run};
 use super::store::{sliding, take};
+use crate::cutting_proxy::CuttingProxy;
 
 const CALL: RecordKey<'static> = RecordKey { space: "calls", key: "c1" };
 
@@ -81,7 +81,7 @@ fn a_full_server_refuses_and_loses_nothing() {
 fn a_slot_whose_reply_was_lost_is_free_again() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
-    let cut_off = open_url(&proxy.url("shared")).unwrap();
+    let cut_off = open_url(&redis_url(&proxy)).unwrap();
     let slot = [take("k", Allowance::Slots { max: 1 })];
     // The server runs the script, and the connection is cut before the reply.
     proxy.cut_replies(true);
@@ -111,7 +111,7 @@ fn racing_writers_behind_slow_links_that_are_cut_never_both_succeed() {
         for writer in 0..WRITERS {
             let (proxy, results) = (&proxy, &results);
             scope.spawn(move || {
-                let store = (0..50).find_map(|_| open_url(&proxy.url("shared")).ok()).unwrap();
+                let store = (0..50).find_map(|_| open_url(&redis_url(&proxy)).ok()).unwrap();
                 for key in 0..KEYS {
                     let name = key.to_string();
                     let result =
