@@ -4,7 +4,7 @@
 //! The servers are those of the tests, started on free ports and stopped at the end. The rounds of a store and of the raw operation
 //! alternate, because the speed of a machine changes with its load; compare the ratios, not the figures of different machines.
 //!
-//! `cargo bench -p callgate-cli --bench state_stores`
+//! `cargo bench -p callgate-postgres --bench state_stores`
 
 #![expect(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a benchmark that cannot run has no result")]
 #![allow(dead_code, missing_docs, reason = "the servers of the tests")]

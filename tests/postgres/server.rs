@@ -114,7 +114,8 @@ impl PostgresServer {
         }
     }
 
-    /// The id of the server's process.
+    /// The id of the server's process, for measurements.
+    #[cfg_attr(test, expect(dead_code, reason = "for benches"))]
     pub fn process_id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
@@ -146,22 +147,16 @@ impl PostgresServer {
 
     /// Runs a statement, as an operator or an attacker does.
     pub fn sql(&self, statement: &str) -> String {
-        let mut psql = Command::new(self.bin.join("psql"));
-        psql.args([
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &self.port.to_string(),
-            "-U",
-            "callgate",
-            "-At",
-            "-c",
-            statement,
-            "postgres",
-        ]);
-        let (printed, done) = packages::run(&mut psql, "");
+        let (printed, done) = packages::run(&mut self.psql(statement), "");
         assert!(done, "{printed}");
         printed.trim().to_owned()
+    }
+
+    pub fn psql(&self, statement: &str) -> Command {
+        let mut psql = Command::new(self.bin.join("psql"));
+        let port = self.port.to_string();
+        psql.args(["-h", "127.0.0.1", "-p", &port, "-U", "callgate", "-Atqc", statement, "postgres"]);
+        psql
     }
 }
 

@@ -151,7 +151,8 @@ impl RedisServer {
         }
     }
 
-    /// The id of the server's process.
+    /// The id of the server's process, for measurements.
+    #[cfg_attr(test, expect(dead_code, reason = "for benches"))]
     pub fn process_id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }

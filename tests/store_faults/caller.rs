@@ -148,7 +148,7 @@ impl<'o> Caller<'o> {
         let rules = format!(
             "policies:
               - {{ id: most, match: [pay, refund], rate_limit: {{ limit: {}, per: 24h }} }}
-              - {{ id: ask, match: refund, approval: {{ message: 'Refund?', expires: 24h }} }}
+              - {{ id: ask, match: refund, approval: {{ message: 'Refund?', expires: 24h, anonymous: allow }} }}
               - {{ id: pace, match: look, rate_limit: {{ limit: {PACE}, per: {}ms, algorithm: sliding_window }} }}",
             order.limit,
             WINDOW.as_millis(),

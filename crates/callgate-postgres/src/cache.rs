@@ -117,8 +117,9 @@ fn number(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// The entry of what `cache_get` returned.
 fn read(row: &Row) -> Option<CacheEntry> {
-    let (output, stored_at, expires_at): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    let (output, stored_at, expires_at): (&str, &str, &str) = (row.get(2), row.get(3), row.get(4));
     Some(CacheEntry {
         output: json::parse(output).ok()?,
         stored_at: stored_at.parse().ok()?,

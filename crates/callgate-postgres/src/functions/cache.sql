@@ -69,7 +69,7 @@ BEGIN
     END IF;
     total := held_by(3, '') + (SELECT coalesce(sum(amount), 0) FROM unnest(amounts) AS amount);
     PERFORM charge(3, tenants, callers, amounts);
-    RETURN total > capacity OR stored.most > given_most
+    RETURN total > capacity OR coalesce(stored.most > given_most, false)
         OR (SELECT count(*) FROM entries WHERE space = given_space) > given_most
         OR is_new AND (SELECT count(*) FROM spaces) > most_spaces;
 END
