@@ -6,7 +6,13 @@
 //!
 //! `cargo bench -p callgate-postgres --bench state_stores`
 
-#![expect(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a benchmark that cannot run has no result")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a benchmark that cannot run has no result"
+)]
 #![allow(dead_code, missing_docs, reason = "the servers of the tests")]
 
 #[path = "../tests/cutting_proxy.rs"]
@@ -92,7 +98,9 @@ fn main() {
     if let Ok(order) = std::env::var("CALLGATE_BENCH_PROCESS") {
         return load(&order);
     }
-    println!("store     operation              at once |  store/s      p50      p99  server |    raw/s      p50      p99  server | throughput");
+    println!(
+        "store     operation              at once |  store/s      p50      p99  server |    raw/s      p50      p99  server | throughput"
+    );
     {
         let server = redis_server::RedisServer::start();
         let url = server.url("bench");
@@ -110,7 +118,9 @@ fn main() {
 
 fn open(url: &str) -> Arc<dyn StateStore> {
     if url.starts_with("postgres") {
-        return Arc::new(PostgresStore::open(PostgresSettings::parse(url, None).expect("a URL")).expect("a database"));
+        return Arc::new(
+            PostgresStore::open(PostgresSettings::parse(url, None).expect("a URL")).expect("a database"),
+        );
     }
     Arc::new(RedisStore::open(RedisSettings::parse(url, None).expect("a URL")).expect("a server"))
 }
@@ -161,12 +171,17 @@ async fn operate(store: &dyn StateStore, operation: Operation, number: u64) {
             let key = if is_hot { "hot".to_owned() } else { format!("caller {}", number % 1_000) };
             let limit = Amount::from_whole(1_000_000_000);
             let allowance = Allowance::Gcra { limit, per: Duration::from_secs(60), burst: limit };
-            let take = LimitAcquisition { key, account: Account::NOBODY, allowance, cost: Amount::from_whole(1) };
+            let take =
+                LimitAcquisition { key, account: Account::NOBODY, allowance, cost: Amount::from_whole(1) };
             assert!(store.acquire(now, &[take]).await.expect("an answer").is_empty());
         }
         Operation::Claim => {
-            let (key, value) = (format!("{}-{number}", std::process::id()), json!({ "stage": "claimed", "more": "x".repeat(400) }));
-            let write = ConditionalWrite::new(RecordKey { space: "calls", key: &key }, &value, Account::NOBODY);
+            let (key, value) = (
+                format!("{}-{number}", std::process::id()),
+                json!({ "stage": "claimed", "more": "x".repeat(400) }),
+            );
+            let write =
+                ConditionalWrite::new(RecordKey { space: "calls", key: &key }, &value, Account::NOBODY);
             assert!(store.write_record(now, write).await.expect("an answer"));
         }
         Operation::Read => {
@@ -194,7 +209,8 @@ async fn operate(store: &dyn StateStore, operation: Operation, number: u64) {
 
 /// Operations on a database of many records, beside those on one of few. `CALLGATE_BENCH_RECORDS=10000000` says how many.
 fn fill(name: &str, server: &postgres_server::PostgresServer) {
-    let count = std::env::var("CALLGATE_BENCH_RECORDS").map_or(200_000, |count| count.parse().expect("a number"));
+    let count =
+        std::env::var("CALLGATE_BENCH_RECORDS").map_or(200_000, |count| count.parse().expect("a number"));
     let open = |schema: &str| {
         let settings = PostgresSettings::parse(&server.url(schema), None).expect("a URL");
         PostgresStore::open(settings).expect("a database")
@@ -202,8 +218,14 @@ fn fill(name: &str, server: &postgres_server::PostgresServer) {
     let (few, many) = (open("few"), open("many"));
     let begun = Instant::now();
     raw::fill_records(server, "many", count);
-    println!("\n{name}: {count} records, written in {:.0} s; {}", begun.elapsed().as_secs_f64(), raw::sizes(server, "many"));
-    println!("operation               |     many      p50      p99  server |      few      p50      p99  server | throughput");
+    println!(
+        "\n{name}: {count} records, written in {:.0} s; {}",
+        begun.elapsed().as_secs_f64(),
+        raw::sizes(server, "many")
+    );
+    println!(
+        "operation               |     many      p50      p99  server |      few      p50      p99  server | throughput"
+    );
     prepare(&few);
     prepare(&many);
     let numbers = AtomicU64::new(1);
@@ -251,7 +273,10 @@ fn add_processes(name: &str, url: &str, server: u32) {
 /// The load of one process: prints how many operations it did.
 fn load(order: &str) {
     let (url, name) = order.split_once('\n').expect("an order");
-    let operation = Operation::COMPARED.into_iter().find(|operation| format!("{operation:?}") == name).expect("an operation");
+    let operation = Operation::COMPARED
+        .into_iter()
+        .find(|operation| format!("{operation:?}") == name)
+        .expect("an operation");
     let store = open(url);
     let (numbers, begun) = (AtomicU64::new(1), Instant::now());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

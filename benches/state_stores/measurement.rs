@@ -30,7 +30,8 @@ impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
-        let at = |share: usize| sorted.get(sorted.len() * share / 100).copied().unwrap_or_default().as_micros();
+        let at =
+            |share: usize| sorted.get(sorted.len() * share / 100).copied().unwrap_or_default().as_micros();
         let server = self.server.as_secs_f64() * 1e6 / sorted.len() as f64;
         write!(f, "{:>8.0} {:>5} µs {:>5} µs {server:>4.0} µs", self.per_second(), at(50), at(99))
     }
@@ -67,7 +68,8 @@ pub fn processor_time(process: u32) -> Duration {
         let id: u32 = found.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(found.path().join("stat")).ok()?;
         // After the name, which may have spaces: the state, the parent, and from the 12th on the times.
-        let fields: Vec<u64> = stat.rsplit_once(')')?.1.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+        let fields: Vec<u64> =
+            stat.rsplit_once(')')?.1.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
         let (own, children) = (fields.get(11)? + fields.get(12)?, fields.get(13)? + fields.get(14)?);
         match id == process {
             true => Some(own + children),

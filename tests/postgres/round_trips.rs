@@ -40,17 +40,35 @@ fn operations_cost_the_round_trips_of_the_guide() {
     };
     type Work<'w> = Box<dyn FnMut(usize) + 'w>;
     let operations: [(&str, u64, Work<'_>); 8] = [
-        ("acquire limits", 2, Box::new(|_| assert!(run(store.acquire(now, &batch[..2])).unwrap().is_empty()))),
-        ("find a limit used up", 1, Box::new(|_| assert!(!run(store.acquire(now, &batch)).unwrap().is_empty()))),
+        (
+            "acquire limits",
+            2,
+            Box::new(|_| assert!(run(store.acquire(now, &batch[..2])).unwrap().is_empty())),
+        ),
+        (
+            "find a limit used up",
+            1,
+            Box::new(|_| assert!(!run(store.acquire(now, &batch)).unwrap().is_empty())),
+        ),
         ("write a record", 1, Box::new(|number| assert!(write(&number.to_string())))),
-        ("read a record", 1, Box::new(|_| drop(run(store.record(RecordKey { space: "calls", key: "1" })).unwrap()))),
-        ("read some records", 1, Box::new(|_| {
-            drop(run(store.records_with_keys("calls", &["1", "2"].map(str::to_owned))).unwrap())
-        })),
+        (
+            "read a record",
+            1,
+            Box::new(|_| drop(run(store.record(RecordKey { space: "calls", key: "1" })).unwrap())),
+        ),
+        (
+            "read some records",
+            1,
+            Box::new(|_| {
+                drop(run(store.records_with_keys("calls", &["1", "2"].map(str::to_owned))).unwrap())
+            }),
+        ),
         ("write a cached result", 1, Box::new(|_| run(store.cache_put(space, "k", entry(), 0)).unwrap())),
-        ("look up a cached result", 1, Box::new(|_| {
-            assert!(run(store.cache_get(now, space, "k")).unwrap().entry.is_some())
-        })),
+        (
+            "look up a cached result",
+            1,
+            Box::new(|_| assert!(run(store.cache_get(now, space, "k")).unwrap().entry.is_some())),
+        ),
         ("clear a cache", 1, Box::new(|_| run(store.cache_clear("other")).unwrap())),
     ];
     let guide = std::fs::read_to_string(crate::fixtures::root().join("docs/guides/share-state.md")).unwrap();

@@ -49,8 +49,7 @@ impl PostgresServer {
     pub fn start_standby(&self, settings: &[&str]) -> Self {
         let mut standby = Self::new(settings);
         let mut copy = standby.command("pg_basebackup");
-        let primary =
-            format!("host=127.0.0.1 port={} user=callgate application_name=standby", self.port);
+        let primary = format!("host=127.0.0.1 port={} user=callgate application_name=standby", self.port);
         copy.args(["-d", &primary, "-R", "-c", "fast", "-X", "stream"]);
         let (printed, done) = packages::run(&mut copy, "");
         assert!(done, "{printed}");

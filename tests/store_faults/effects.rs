@@ -32,7 +32,8 @@ pub fn read(folder: &Path, file: &str) -> Vec<Interval> {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let interval = |line: &str| {
         let mut words = line.split(' ');
-        let (id, from, to) = (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let (id, from, to) =
+            (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         Some(Interval { id, from, to, outcome: words.next().unwrap_or_default().to_owned() })
     };
     text.lines().filter_map(interval).collect()
@@ -49,7 +50,10 @@ pub fn by_id(intervals: &[Interval]) -> BTreeMap<&str, Vec<&Interval>> {
 pub fn races(attempts: &[Interval]) -> usize {
     let overlap = |one: &Interval, other: &Interval| one.from < other.to && other.from < one.to;
     let is_race = |attempts: &Vec<&Interval>| {
-        attempts.iter().enumerate().any(|(index, one)| attempts[..index].iter().any(|other| overlap(one, other)))
+        attempts
+            .iter()
+            .enumerate()
+            .any(|(index, one)| attempts[..index].iter().any(|other| overlap(one, other)))
     };
     by_id(attempts).values().filter(|attempts| is_race(attempts)).count()
 }

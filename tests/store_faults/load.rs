@@ -40,7 +40,7 @@ pub fn run(name: &str, state: &str, size: Size, mut fault: impl FnMut(usize)) {
         calls: size.calls,
         limit,
         start: monotonic_micros() + 500_000,
-        interval: if cfg!(debug_assertions) { 12_000 } else { 5_000 },
+        interval: if cfg!(debug_assertions) { 25_000 } else { 5_000 },
         clock_minutes: 0,
         completes: false,
     };
@@ -53,7 +53,10 @@ pub fn run(name: &str, state: &str, size: Size, mut fault: impl FnMut(usize)) {
             killed
         });
         for number in 0..size.faults {
-            wait_until(|| ended.load(Ordering::SeqCst) || progress(&order) * (size.faults + 1) > size.calls * (number + 1));
+            wait_until(|| {
+                ended.load(Ordering::SeqCst)
+                    || progress(&order) * (size.faults + 1) > size.calls * (number + 1)
+            });
             fault(number);
             let (begun, known) = (Instant::now(), runs_and_replays(&order));
             wait_until(|| ended.load(Ordering::SeqCst) || runs_and_replays(&order) > known);
@@ -96,7 +99,10 @@ fn progress(order: &Order) -> usize {
 
 fn runs_and_replays(order: &Order) -> usize {
     let attempts = read(&order.folder, "attempts");
-    attempts.iter().filter(|attempt| ["executed", "indeterminate"].contains(&attempt.outcome.as_str())).count()
+    attempts
+        .iter()
+        .filter(|attempt| ["executed", "indeterminate"].contains(&attempt.outcome.as_str()))
+        .count()
 }
 
 pub fn wait_until(holds: impl Fn() -> bool) {

@@ -10,7 +10,7 @@ use crate::postgres::server::PostgresServer;
 fn callers_are_killed() {
     let server = PostgresServer::start();
     let size =
-        Size::of(Size { calls: 120, kills: 9, faults: 0 }, Size { calls: 4_000, kills: 600, faults: 0 });
+        Size::of(Size { calls: 120, kills: 9, faults: 0 }, Size { calls: 5_000, kills: 800, faults: 0 });
     run("postgres, callers killed", &server.url("shared"), size, |_| {});
 }
 
@@ -18,7 +18,8 @@ fn callers_are_killed() {
 fn its_server_is_killed() {
     let mut server = PostgresServer::start_with(&[]);
     let url = server.url("shared");
-    let size = Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 10 });
+    let size =
+        Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 10 });
     run("postgres, server killed", &url, size, |_| {
         server.stop();
         server.restart();
@@ -29,7 +30,8 @@ fn its_server_is_killed() {
 fn its_link_is_slow_and_cut() {
     let server = PostgresServer::start();
     let proxy = CuttingProxy::start(server.port);
-    let size = Size::of(Size { calls: 120, kills: 2, faults: 2 }, Size { calls: 1_500, kills: 60, faults: 20 });
+    let size =
+        Size::of(Size { calls: 120, kills: 2, faults: 2 }, Size { calls: 1_500, kills: 60, faults: 20 });
     proxy.cut_every(600);
     let url = format!("postgres://callgate@127.0.0.1:{}/postgres?schema=shared", proxy.port);
     run("postgres, link slow and cut", &url, size, |number| {
@@ -43,7 +45,8 @@ fn its_link_is_slow_and_cut() {
 #[test]
 fn its_server_is_read_only() {
     let server = PostgresServer::start();
-    let size = Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 10 });
+    let size =
+        Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 10 });
     let set = |value: &str| {
         server.sql(&format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
         server.sql("SELECT pg_reload_conf()");
@@ -66,7 +69,8 @@ fn a_standby_takes_over() {
         "postgres://callgate@127.0.0.1:{},127.0.0.1:{}/postgres?schema=shared",
         primary.port, standby.port
     );
-    let size = Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 1 });
+    let size =
+        Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 1 });
     run("postgres, failover", &url, size, |_| {
         primary.stop();
         assert_eq!(standby.sql("SELECT pg_promote()"), "t");

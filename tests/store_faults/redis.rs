@@ -11,10 +11,8 @@ const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 #[test]
 fn callers_are_killed() {
     let server = RedisServer::start();
-    let size = Size::of(
-        Size { calls: 150, kills: 9, faults: 0 },
-        Size { calls: 8_000, kills: 1_200, faults: 0 },
-    );
+    let size =
+        Size::of(Size { calls: 150, kills: 9, faults: 0 }, Size { calls: 9_000, kills: 1_200, faults: 0 });
     run("redis, callers killed", &server.url("shared"), size, |_| {});
 }
 

@@ -43,7 +43,10 @@ pub(crate) async fn get(
     entry_key: &EntryKey,
 ) -> Result<CacheLookup, PostgresError> {
     let EntryKey { space, key, max_entries, .. } = entry_key;
-    let (lookup, most) = ("SELECT generation, crowded, output, stored_at, expires_at FROM cache_get($1, $2, $3)", number(*max_entries));
+    let (lookup, most) = (
+        "SELECT generation, crowded, output, stored_at, expires_at FROM cache_get($1, $2, $3)",
+        number(*max_entries),
+    );
     let mut database = connections.get().await?;
     let mut row = statement::query_one(&database, lookup, &[space, key, &most]).await?;
     if row.get(1) {

@@ -130,7 +130,9 @@ impl Database {
                 for (acquisition, answer) in group.iter().zip(answers) {
                     complete.push(match answer {
                         // There may be more limits that can be removed.
-                        Err(StoreError::QuotaExceeded(_)) if due > 0 => self.acquire_when_full(acquisition).await,
+                        Err(StoreError::QuotaExceeded(_)) if due > 0 => {
+                            self.acquire_when_full(acquisition).await
+                        }
                         answer => answer,
                     });
                 }
@@ -201,12 +203,7 @@ impl Database {
         LimitChange { answer: (answers, limits.latest_time()), is_changed, slots }
     }
 
-    fn request<'r>(
-        &self,
-        takes: &'r [LimitAcquisition],
-        now: Micros,
-        most_due: usize,
-    ) -> LimitRequest<'r> {
+    fn request<'r>(&self, takes: &'r [LimitAcquisition], now: Micros, most_due: usize) -> LimitRequest<'r> {
         let time = (self.clock == StoreClock::Callers).then_some(now);
         LimitRequest { takes, time, most_due, capacity: self.capacity.limits, owner: self.owner() }
     }
@@ -224,7 +221,11 @@ impl Database {
             let request = self.request(&takes, now, most_due);
             let corrected = limits::change(&self.pool, &request, |limits, time| {
                 let corrections = self.with_times_of_limits(corrections, now, time);
-                LimitChange { answer: limits.correct(time, &corrections), is_changed: true, slots: Vec::new() }
+                LimitChange {
+                    answer: limits.correct(time, &corrections),
+                    is_changed: true,
+                    slots: Vec::new(),
+                }
             });
             match corrected.await? {
                 (Err(StoreError::QuotaExceeded(_)), due) if due > 0 => most_due = DUE_CHECKS_WHEN_FULL,

@@ -74,8 +74,7 @@ pub(crate) async fn get_all(
     let bytes: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
     let select = "SELECT key, value, version FROM records WHERE space = $1 AND key = ANY($2)";
     let rows = statement::query(database, select, &[&space, &bytes]).await?;
-    let found: HashMap<String, Record> =
-        rows.iter().map(|row| read(space, row)).collect::<Result<_, _>>()?;
+    let found: HashMap<String, Record> = rows.iter().map(|row| read(space, row)).collect::<Result<_, _>>()?;
     Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
 }
 

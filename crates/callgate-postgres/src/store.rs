@@ -237,9 +237,7 @@ impl CacheStore for PostgresStore {
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
-            cache::get(&store.pool, now, &entry_key).await
-        }))
+        Box::pin(self.run(async move { cache::get(&store.pool, now, &entry_key).await }))
     }
 
     fn cache_put<'a>(

@@ -32,14 +32,13 @@ BEGIN
     RETURN QUERY SELECT 4::smallint, key, sum(held)::bigint, NULL::bytea, NULL::bytea
         FROM slots JOIN owners ON owners.id = slots.owner AND owners.lease_ends > clock_timestamp()
         WHERE key = ANY (keys) GROUP BY key;
+    -- A charge has 40 bytes: the tenant, the caller and the amount.
+    holders := ''::bytea || holders || ARRAY(
+        SELECT DISTINCT substring(limits.charges FROM 1 + 40 * number + 16 * half FOR 16)
+        FROM limits, generate_series(0, length(limits.charges) / 40 - 1) AS number, generate_series(0, 1) AS half
+        WHERE key = ANY (keys || due_keys));
     RETURN QUERY SELECT 5::smallint, holder, sum(held)::bigint, NULL::bytea, NULL::bytea FROM usage
-        WHERE pool = 1 AND holder IN (
-            SELECT ''::bytea UNION SELECT unnest(holders)
-            -- A charge has 40 bytes: the tenant, the caller and the amount.
-            UNION SELECT substring(limits.charges FROM 1 + 40 * number + 16 * half FOR 16)
-                FROM limits, generate_series(0, length(limits.charges) / 40 - 1) AS number, generate_series(0, 1) AS half
-                WHERE key = ANY (keys || due_keys)
-        ) GROUP BY holder;
+        WHERE pool = 1 AND holder = ANY (holders) GROUP BY holder;
 END
 $$;
 

@@ -37,8 +37,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(lock_of(convert_to(new_space, 'UTF8') || '\x00' || new_key));
     WITH removed AS (
         DELETE FROM records WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM records WHERE forget_at <= now_micros ORDER BY forget_at LIMIT 64 FOR UPDATE SKIP LOCKED))
-            OR (space = new_space AND key = new_key AND forget_at <= now_micros)
+            -- One condition: with another one beside it, the whole table would be read.
+            SELECT ctid FROM (
+                SELECT ctid FROM records WHERE forget_at <= now_micros ORDER BY forget_at LIMIT 64 FOR UPDATE SKIP LOCKED
+            ) AS expired
+            UNION ALL SELECT ctid FROM records WHERE space = new_space AND key = new_key AND forget_at <= now_micros))
         RETURNING tenant, caller, units
     ) SELECT coalesce(array_agg(tenant), '{}'), coalesce(array_agg(caller), '{}'), coalesce(array_agg(-units), '{}')
       INTO tenants, callers, amounts FROM removed;
