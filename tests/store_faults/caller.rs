@@ -90,7 +90,11 @@ fn a_caller_process() {
     let Ok(order) = std::env::var(ORDER) else { return };
     let order = Order::parse(&order);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { Caller::new(&order).await.run().await });
+    runtime.block_on(async {
+        // Two hosts in one process: they attempt every call at the same time, also if processes are slow to start.
+        let (one, other) = (Caller::new(&order).await, Caller::new(&order).await);
+        tokio::join!(one.run(), other.run())
+    });
 }
 
 struct OffsetClock(i64);

@@ -91,12 +91,6 @@ fn keep_callers(order: &Order, kills: usize, killed: &AtomicUsize) {
     callers.iter_mut().for_each(|caller| assert!(caller.wait().unwrap().success(), "a caller failed"));
 }
 
-/// How many calls were attempted.
-fn progress(order: &Order) -> usize {
-    let attempts = read(&order.folder, "attempts");
-    by_id(&attempts).len()
-}
-
 fn runs_and_replays(order: &Order) -> usize {
     let attempts = read(&order.folder, "attempts");
     attempts
