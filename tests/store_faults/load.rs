@@ -53,10 +53,9 @@ pub fn run(name: &str, state: &str, size: Size, mut fault: impl FnMut(usize)) {
             killed
         });
         for number in 0..size.faults {
-            wait_until(|| {
-                ended.load(Ordering::SeqCst)
-                    || progress(&order) * (size.faults + 1) > size.calls * (number + 1)
-            });
+            let due = order.interval * (size.calls * (number + 1) / (size.faults + 1)) as i64;
+            let wait = order.start + due - monotonic_micros();
+            std::thread::sleep(Duration::from_micros(wait.max(0).unsigned_abs()));
             fault(number);
             let (begun, known) = (Instant::now(), runs_and_replays(&order));
             wait_until(|| ended.load(Ordering::SeqCst) || runs_and_replays(&order) > known);
