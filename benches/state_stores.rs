@@ -29,7 +29,7 @@ mod raw;
 mod redis_server;
 
 mod redis {
-    pub use super::redis_server as server;
+    pub(crate) use super::redis_server as server;
 }
 
 mod fixtures {

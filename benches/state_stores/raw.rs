@@ -100,7 +100,7 @@ pub fn fill_records(server: &PostgresServer, schema: &str, count: u64) {
     for first in (0..count).step_by(AT_ONCE as usize) {
         let last = (first + AT_ONCE).min(count) - 1;
         server.sql(&format!(
-            "INSERT INTO {schema}.records SELECT 'calls', convert_to('call ' || n, 'UTF8'), repeat('x', 400), nextval('{schema}.versions'),
+            "INSERT INTO {schema}.records SELECT 'calls', convert_to('call ' || n, 'UTF8'), to_json(repeat('x', 398))::text, nextval('{schema}.versions'),
                 CASE WHEN n % 2 = 0 THEN (extract(epoch FROM now()) * 1000000)::bigint + 36000000000 + n END,
                 decode(md5('tenant' || n % 100), 'hex'), decode(md5('caller' || n % 10000), 'hex'), 1
              FROM generate_series({first}, {last}) AS n"
