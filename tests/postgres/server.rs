@@ -113,8 +113,7 @@ impl PostgresServer {
         }
     }
 
-    /// The id of the server's process, for measurements.
-    #[cfg_attr(test, expect(dead_code, reason = "for benches"))]
+    /// The id of the server's process.
     pub fn process_id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }

@@ -172,10 +172,12 @@ fn a_store_recovers_when_its_server_does() {
     let value = json!({ "n": 1 });
     let write = || run(store.write_record(now(), ConditionalWrite::new(key, &value, Account::NOBODY)));
     assert_eq!(write(), Ok(true));
+    let process = server.process_id();
     server.stop();
     let error = run(store.record(key)).unwrap_err().to_string();
     assert!(error.contains("the database") && !error.contains("127.0.0.1"), "{error}");
     server.restart();
+    assert_ne!(server.process_id(), process);
     // Connections that were lost are replaced.
     let found = (0..10).find_map(|_| run(store.record(key)).ok());
     assert_eq!(found.unwrap().unwrap().value, value);

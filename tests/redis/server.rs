@@ -151,8 +151,7 @@ impl RedisServer {
         }
     }
 
-    /// The id of the server's process, for measurements.
-    #[cfg_attr(test, expect(dead_code, reason = "for benches"))]
+    /// The id of the server's process.
     pub fn process_id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }

@@ -40,11 +40,13 @@ fn a_store_recovers_when_its_server_does_and_loses_nothing() {
             Ok(true)
         );
         admitted += usize::from(run(store.acquire(Timestamp::now(), &limit)).unwrap().is_empty());
+        let process = server.process_id();
         server.stop();
         let error = run(store.record(CALL)).unwrap_err().to_string();
         assert!(error.contains("the server") && !error.contains("127.0.0.1"), "{error}");
         assert!(run(store.acquire(Timestamp::now(), &limit)).is_err());
         server.restart();
+        assert_ne!(server.process_id(), process);
         // The next operation connects again, a quarter of a second after the last attempt.
         let found = (0..100).find_map(|_| {
             std::thread::sleep(Duration::from_millis(20));
