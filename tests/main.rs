@@ -45,6 +45,8 @@ mod constructs;
 #[cfg(test)]
 mod coverage;
 #[cfg(test)]
+mod cutting_proxy;
+#[cfg(test)]
 mod definitions;
 #[cfg(test)]
 mod design_examples;
@@ -157,6 +159,8 @@ mod seeds;
 mod server;
 #[cfg(test)]
 mod store_contract;
+#[cfg(test)]
+mod store_faults;
 #[cfg(test)]
 mod store_parts;
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The store in Redis, on a real server.
 
-mod cutting_proxy;
 mod hosts;
 mod migration;
 mod races;
 mod round_trips;
-mod server;
+pub mod server;
 mod store;
 mod topology;
 mod trouble;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{Timestamp, ToSpan};
 
 use super::bound_request::BoundRequest;
-use super::ledger_entry::{CallStage, LedgerEntry};
+use super::ledger_entry::{CallStage, LedgerEntry, StoredVersion};
 use super::ledger_error::LedgerError;
 use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee};
 use crate::host::{
@@ -102,7 +102,7 @@ impl<'l> Ledger<'l> {
 
     /// The entry of a call.
     pub async fn find(&self, name: &LedgerKey) -> Result<Option<LedgerEntry>, LedgerError> {
-        Ok(self.read_entry(name).await?.map(|(entry, _)| entry))
+        self.read_entry(name).await
     }
 
     /// Records an approval request and returns the recorded one. If an equivalent request is pending, it stays, with its answers.
@@ -164,7 +164,7 @@ impl<'l> Ledger<'l> {
         answers: usize,
     ) -> Result<ClaimResult, LedgerError> {
         let at = self.clock.now();
-        self.update(name, |current| {
+        self.update_known(name, Some(fresh), |current| {
             let mut entry = current.unwrap_or_else(|| fresh.clone());
             let same = entry.is_for_same_call(fresh) && entry.request == fresh.request;
             // A new answer may be a denial.
@@ -247,32 +247,66 @@ impl<'l> Ledger<'l> {
     async fn update<T>(
         &self,
         name: &LedgerKey,
+        change: impl FnMut(Option<LedgerEntry>) -> Result<(Option<LedgerEntry>, T), LedgerError>,
+    ) -> Result<T, LedgerError> {
+        self.update_known(name, None, change).await
+    }
+
+    /// The same, beginning with an entry that was read before: it is read again only if others have changed it, or if nothing is to be
+    /// written over it.
+    async fn update_known<T>(
+        &self,
+        name: &LedgerKey,
+        known: Option<&LedgerEntry>,
         mut change: impl FnMut(Option<LedgerEntry>) -> Result<(Option<LedgerEntry>, T), LedgerError>,
     ) -> Result<T, LedgerError> {
-        let key = name.record_key();
+        match known.map_or(StoredVersion::Unknown, |known| known.stored) {
+            StoredVersion::Unknown => {}
+            StoredVersion::Absent => {
+                if let (Some(changed), answer) = change(None)?
+                    && self.write_entry(name, &changed, None).await?
+                {
+                    return Ok(answer);
+                }
+            }
+            StoredVersion::At(version) => {
+                if let (Some(changed), answer) = change(known.cloned())?
+                    && self.write_entry(name, &changed, Some(version)).await?
+                {
+                    return Ok(answer);
+                }
+            }
+        }
         for _ in 0..MAX_TRIES {
-            let (current, expected_version) = match self.read_entry(name).await? {
-                Some((entry, version)) => (Some(entry), Some(version)),
-                None => (None, None),
+            let current = self.read_entry(name).await?;
+            let expected_version = match current.as_ref().map(|entry| entry.stored) {
+                Some(StoredVersion::At(version)) => Some(version),
+                _ => None,
             };
             let (changed, answer) = change(current)?;
             let Some(changed) = changed else { return Ok(answer) };
-            let value =
-                json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence_id.clone()))?;
-            let forget_at = self.forget_at(&changed);
-            let key = RecordKey { space: space::CALLS, key: &key };
-            if self
-                .write(ConditionalWrite {
-                    expected_version,
-                    forget_at,
-                    ..ConditionalWrite::new(key, &value, self.account)
-                })
-                .await?
-            {
+            if self.write_entry(name, &changed, expected_version).await? {
                 return Ok(answer);
             }
         }
         Err(LedgerError::Contended(name.occurrence_id.clone()))
+    }
+
+    async fn write_entry(
+        &self,
+        name: &LedgerKey,
+        entry: &LedgerEntry,
+        expected_version: Option<u64>,
+    ) -> Result<bool, LedgerError> {
+        let value = json::to_value(entry).map_err(|_| LedgerError::Corrupt(name.occurrence_id.clone()))?;
+        let (key, forget_at) = (name.record_key(), self.forget_at(entry));
+        let key = RecordKey { space: space::CALLS, key: &key };
+        let write = ConditionalWrite {
+            expected_version,
+            forget_at,
+            ..ConditionalWrite::new(key, &value, self.account)
+        };
+        Ok(self.write(write).await?)
     }
 
     /// When the store may drop the entry: long after the request has expired and the last change, so that a clock that runs ahead
@@ -287,13 +321,10 @@ impl<'l> Ledger<'l> {
         lapses.checked_add((24 * 90).hours()).ok()
     }
 
-    async fn read_entry(&self, name: &LedgerKey) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
+    async fn read_entry(&self, name: &LedgerKey) -> Result<Option<LedgerEntry>, LedgerError> {
         let key = name.record_key();
-        let Some(record) = self.read_record(RecordKey { space: space::CALLS, key: &key }).await? else {
-            return Ok(None);
-        };
-        let version = record.version;
-        Ok(Some((parse_entry(name, record)?, version)))
+        let record = self.read_record(RecordKey { space: space::CALLS, key: &key }).await?;
+        record.map(|record| parse_entry(name, record)).transpose()
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -330,5 +361,8 @@ impl<'l> Ledger<'l> {
 
 fn parse_entry(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
     let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
-    entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence_id.clone()))
+    let entry = entry.filter(LedgerEntry::is_supported);
+    let mut entry = entry.ok_or_else(|| LedgerError::Corrupt(name.occurrence_id.clone()))?;
+    entry.stored = StoredVersion::At(record.version);
+    Ok(entry)
 }

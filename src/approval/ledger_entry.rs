@@ -38,6 +38,21 @@ pub struct LedgerEntry {
     /// Whether observers were notified of the decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decision_told: bool,
+    /// The version of its record when it was read.
+    #[serde(skip)]
+    pub(super) stored: StoredVersion,
+}
+
+/// Which record an entry is the content of. A write over it needs no further read, for the store compares the version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum StoredVersion {
+    /// The record was changed meanwhile, or is not known.
+    #[default]
+    Unknown,
+    /// There is none yet, as far as is known.
+    Absent,
+    /// It had this version.
+    At(u64),
 }
 
 /// The stage of a call.
@@ -89,7 +104,13 @@ impl LedgerEntry {
             stage: CallStage::Waiting,
             request_told: false,
             decision_told: false,
+            stored: StoredVersion::Absent,
         }
+    }
+
+    /// Says that the record may have been changed since the entry was read.
+    pub fn forget_version(&mut self) {
+        self.stored = StoredVersion::Unknown;
     }
 
     /// Whether the entry's format version is supported.

@@ -177,15 +177,18 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             return Ok(resumed(self.pending(call, verified.request(), why)));
         }
         // Answers are recorded before anything is done about them.
-        let entry = match self.context.services.record_answers(resume, entry, &verified, &ignored).await {
+        let mut entry = match self.context.services.record_answers(resume, entry, &verified, &ignored).await {
             Ok(Some(entry)) => entry,
             Ok(None) => return Err(Conflict),
             Err(error) => return Ok(resumed(self.stay_pending(resume, verified.request(), &error).await)),
         };
         if let NextStep::Deny(decision) | NextStep::Run(decision) = &step
-            && self.context.services.is_new_decision(ledger, key).await
+            && !self.context.services.observers.is_empty()
         {
-            self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
+            if self.context.services.is_new_decision(ledger, key).await {
+                self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
+            }
+            entry.forget_version();
         }
         let (decision, effect) = match step {
             NextStep::Run(_) => {

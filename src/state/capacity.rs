@@ -196,6 +196,15 @@ impl CapacityShares {
         let removed = removed.map(|holder| (holder.as_slice(), 0));
         removed.chain(changed.map(|(holder, held)| (holder.as_slice(), *held)))
     }
+
+    /// By how much the usage of holders has changed since `before`. The holder without a name is the total.
+    pub fn growth<'s>(&'s self, before: &'s Self) -> Vec<(&'s [u8], i64)> {
+        let signed = |amount: usize| i64::try_from(amount).unwrap_or(i64::MAX);
+        let total: (&[u8], i64) = (&[], signed(self.used) - signed(before.used));
+        let changed = self.changes(before);
+        let changed = changed.map(|(holder, held)| (holder, signed(held) - signed(before.held(holder))));
+        changed.chain([total]).filter(|(_, growth)| *growth != 0).collect()
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 mod budget_records;
 // Shared with the other stores of Callgate.
 #[doc(hidden)]
+pub mod acquisition_times;
+#[doc(hidden)]
 pub mod cache;
 #[doc(hidden)]
 pub mod capacity;

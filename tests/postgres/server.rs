@@ -1,7 +1,7 @@
-//! A PostgreSQL server of its own for a test: on a free port, without durability, stopped at the end.
+//! A PostgreSQL server of its own for a test: on a free port, stopped at the end.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use callgate::host::StateStore;
+use callgate::state::Capacity;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 
 use crate::packages;
+use crate::redis::server::free_port;
 
 /// PostgreSQL refuses to run as root.
 const NOBODY: u32 = 65_534;
@@ -21,25 +23,47 @@ const NOBODY: u32 = 65_534;
 pub struct PostgresServer {
     folder: tempfile::TempDir,
     bin: PathBuf,
-    port: u16,
+    pub port: u16,
+    settings: Vec<String>,
     child: Option<Child>,
     schemas: AtomicU32,
 }
 
 impl PostgresServer {
     pub fn start() -> Self {
-        let (folder, bin) = (tempfile::tempdir().unwrap(), installed());
-        if rustix::process::getuid().is_root() {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { folder, bin, port, child: None, schemas: AtomicU32::new(0) };
+        Self::start_with(&["fsync=off"])
+    }
+
+    /// Starts a server with these settings.
+    pub fn start_with(settings: &[&str]) -> Self {
+        let mut server = Self::new(settings);
         let mut init = server.command("initdb");
         init.args(["--username=callgate", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
         let (printed, done) = packages::run(&mut init, "");
         assert!(done, "{printed}");
         server.restart();
         server
+    }
+
+    /// Starts a standby of this server, which follows it until it is promoted.
+    pub fn start_standby(&self, settings: &[&str]) -> Self {
+        let mut standby = Self::new(settings);
+        let mut copy = standby.command("pg_basebackup");
+        let primary = format!("host=127.0.0.1 port={} user=callgate application_name=standby", self.port);
+        copy.args(["-d", &primary, "-R", "-c", "fast", "-X", "stream"]);
+        let (printed, done) = packages::run(&mut copy, "");
+        assert!(done, "{printed}");
+        standby.restart();
+        standby
+    }
+
+    fn new(settings: &[&str]) -> Self {
+        let (folder, bin) = (tempfile::tempdir().unwrap(), installed());
+        if rustix::process::getuid().is_root() {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        Self { folder, bin, port: free_port(), settings, child: None, schemas: AtomicU32::new(0) }
     }
 
     fn command(&self, program: &str) -> Command {
@@ -55,9 +79,8 @@ impl PostgresServer {
     pub fn restart(&mut self) {
         let mut command = self.command("postgres");
         command.args(["-p", &self.port.to_string(), "-k", ""]);
-        for setting in
-            ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=400", "log_min_messages=panic"]
-        {
+        let own = ["listen_addresses=127.0.0.1", "max_connections=400", "log_min_messages=panic"];
+        for setting in own.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -90,6 +113,11 @@ impl PostgresServer {
         }
     }
 
+    /// The id of the server's process.
+    pub fn process_id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// The URL of a schema.
     pub fn url(&self, schema: &str) -> String {
         format!("postgres://callgate@127.0.0.1:{}/postgres?schema={schema}", self.port)
@@ -105,29 +133,28 @@ impl PostgresServer {
         PostgresStore::open(settings).map_err(|error| error.to_string())
     }
 
-    /// An empty store.
+    /// An empty store that follows the times of its callers.
     pub fn new_store(&self) -> Arc<dyn StateStore> {
-        Arc::new(self.open(&self.new_schema()).unwrap())
+        self.new_store_with(PostgresStore::CAPACITY)
+    }
+
+    pub fn new_store_with(&self, capacity: Capacity) -> Arc<dyn StateStore> {
+        let settings = PostgresSettings::parse(&self.url(&self.new_schema()), None).unwrap();
+        Arc::new(PostgresStore::open_for_simulation(settings, capacity).unwrap())
     }
 
     /// Runs a statement, as an operator or an attacker does.
     pub fn sql(&self, statement: &str) -> String {
-        let mut psql = Command::new(self.bin.join("psql"));
-        psql.args([
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &self.port.to_string(),
-            "-U",
-            "callgate",
-            "-At",
-            "-c",
-            statement,
-            "postgres",
-        ]);
-        let (printed, done) = packages::run(&mut psql, "");
+        let (printed, done) = packages::run(&mut self.psql(statement), "");
         assert!(done, "{printed}");
         printed.trim().to_owned()
+    }
+
+    pub fn psql(&self, statement: &str) -> Command {
+        let mut psql = Command::new(self.bin.join("psql"));
+        let port = self.port.to_string();
+        psql.args(["-h", "127.0.0.1", "-p", &port, "-U", "callgate", "-Atqc", statement, "postgres"]);
+        psql
     }
 }
 

@@ -70,6 +70,12 @@ fn an_approval_that_one_host_requests_is_answered_at_another() {
 }
 
 #[test]
+fn hosts_share_a_valkey_server() {
+    let server = RedisServer::start_valkey(&["--appendonly", "yes"]);
+    check_sharing(&server.url("shared").replace("redis://", "valkey://"));
+}
+
+#[test]
 fn limits_and_records_may_be_in_different_engines() {
     let (redis, postgres) = (RedisServer::start(), PostgresServer::start());
     check_sharing(&format!(

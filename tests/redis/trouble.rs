@@ -11,9 +11,9 @@ use callgate::host::{
 use callgate::json::{Value, json};
 use jiff::Timestamp;
 
-use super::cutting_proxy::CuttingProxy;
-use super::server::{RedisServer, open_url, run};
+use super::server::{RedisServer, open_url, redis_url, run};
 use super::store::{sliding, take};
+use crate::cutting_proxy::CuttingProxy;
 
 const CALL: RecordKey<'static> = RecordKey { space: "calls", key: "c1" };
 
@@ -40,11 +40,13 @@ fn a_store_recovers_when_its_server_does_and_loses_nothing() {
             Ok(true)
         );
         admitted += usize::from(run(store.acquire(Timestamp::now(), &limit)).unwrap().is_empty());
+        let process = server.process_id();
         server.stop();
         let error = run(store.record(CALL)).unwrap_err().to_string();
         assert!(error.contains("the server") && !error.contains("127.0.0.1"), "{error}");
         assert!(run(store.acquire(Timestamp::now(), &limit)).is_err());
         server.restart();
+        assert_ne!(server.process_id(), process);
         // The next operation connects again, a quarter of a second after the last attempt.
         let found = (0..100).find_map(|_| {
             std::thread::sleep(Duration::from_millis(20));
@@ -81,7 +83,7 @@ fn a_full_server_refuses_and_loses_nothing() {
 fn a_slot_whose_reply_was_lost_is_free_again() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
-    let cut_off = open_url(&proxy.url("shared")).unwrap();
+    let cut_off = open_url(&redis_url(&proxy)).unwrap();
     let slot = [take("k", Allowance::Slots { max: 1 })];
     // The server runs the script, and the connection is cut before the reply.
     proxy.cut_replies(true);
@@ -111,7 +113,7 @@ fn racing_writers_behind_slow_links_that_are_cut_never_both_succeed() {
         for writer in 0..WRITERS {
             let (proxy, results) = (&proxy, &results);
             scope.spawn(move || {
-                let store = (0..50).find_map(|_| open_url(&proxy.url("shared")).ok()).unwrap();
+                let store = (0..50).find_map(|_| open_url(&redis_url(&proxy)).ok()).unwrap();
                 for key in 0..KEYS {
                     let name = key.to_string();
                     let result =

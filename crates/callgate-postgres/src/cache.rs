@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use deadpool_postgres::GenericClient;
+use deadpool_postgres::{GenericClient, Pool as Connections};
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -11,6 +11,7 @@ use tokio_postgres::types::ToSql;
 use super::error::PostgresError;
 use super::schema::SharedCounter;
 use super::statement;
+use super::transaction::begin;
 use super::usage::{Pool, read_account};
 use callgate::host::{Account, CacheEntry, CacheLookup, CacheSpace};
 use callgate::json;
@@ -35,30 +36,36 @@ impl EntryKey {
     }
 }
 
-/// The entry, if it has not expired, and the generation of the space. In a transaction that holds the lock of the pool, as all of these
-/// functions.
+/// The entry, if it has not expired, and the generation of the space.
 pub(crate) async fn get(
-    database: &impl GenericClient,
+    connections: &Connections,
     now: Timestamp,
     entry_key: &EntryKey,
 ) -> Result<CacheLookup, PostgresError> {
     let EntryKey { space, key, max_entries, .. } = entry_key;
-    let Some(generation) = generation_of(database, space).await? else {
-        return Ok(CacheLookup { entry: None, generation: unstored_generation(database).await? });
-    };
-    let used = SharedCounter::Used.next(database).await?;
-    statement::execute(database, "UPDATE spaces SET used = $2 WHERE name = $1", &[space, &used]).await?;
-    evict_from_space(database, space, *max_entries).await?;
-    let select = "SELECT output, stored_at, expires_at FROM entries WHERE space = $1 AND key = $2";
-    let found = statement::query_opt(database, select, &[space, key]).await?;
+    let (lookup, most) = (
+        "SELECT generation, crowded, output, stored_at, expires_at FROM cache_get($1, $2, $3)",
+        number(*max_entries),
+    );
+    let mut database = connections.get().await?;
+    let mut row = statement::query_one(&database, lookup, &[space, key, &most]).await?;
+    if row.get(1) {
+        let transaction = begin(&mut database, Pool::Cached).await?;
+        evict_from_space(&transaction, space, *max_entries).await?;
+        transaction.commit().await?;
+        row = statement::query_one(&database, lookup, &[space, key, &most]).await?;
+    }
+    let generation = row.get::<_, i64>(0).unsigned_abs();
+    let Some(_) = row.get::<_, Option<&str>>(2) else { return Ok(CacheLookup { entry: None, generation }) };
     // An unreadable entry counts as missing. An entry from the future was written before the clock stepped back: its age is unknown.
-    let entry = found.and_then(|row| read(&row));
-    let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
-    if entry.is_some() {
-        let update = "UPDATE entries SET used = $3 WHERE space = $1 AND key = $2";
-        statement::execute(database, update, &[space, key, &used]).await?;
-    } else {
-        remove(database, entry_key).await?;
+    let entry = read(&row).filter(|entry| entry.stored_at <= now && now < entry.expires_at);
+    if entry.is_none() {
+        let stored_at: &str = row.get(3);
+        let transaction = begin(&mut database, Pool::Cached).await?;
+        // Unless another one was stored meanwhile.
+        let same = "space = $1 AND key = $2 AND stored_at = $3";
+        remove_where(&transaction, same, &[space, key, &stored_at]).await?;
+        transaction.commit().await?;
     }
     Ok(CacheLookup { entry, generation })
 }
@@ -66,81 +73,61 @@ pub(crate) async fn get(
 /// Stores an entry that takes this many units, unless the generation of the space has changed. With `None` it only removes the earlier
 /// entry.
 pub(crate) async fn put(
-    database: &impl GenericClient,
+    connections: &Connections,
     capacity: usize,
     entry_key: &EntryKey,
     (entry, units): (Option<&CacheEntry>, usize),
     generation: u64,
 ) -> Result<(), PostgresError> {
     let EntryKey { space, key, max_entries, account } = entry_key;
-    let stored_generation = generation_of(database, space).await?;
-    let current = match stored_generation {
-        Some(generation) => generation,
-        None => unstored_generation(database).await?,
-    };
-    if generation != current {
-        return Ok(());
+    let output = entry.map(|entry| entry.output.to_string());
+    let stored_at = entry.map(|entry| entry.stored_at.to_string());
+    let expires_at = entry.map(|entry| entry.expires_at.to_string());
+    let parameters: [&(dyn ToSql + Sync); 12] = [
+        space,
+        key,
+        &number(*max_entries),
+        &i64::try_from(generation).unwrap_or(i64::MAX),
+        &output,
+        &stored_at,
+        &expires_at,
+        &account.tenant(),
+        &account.caller(),
+        &number(units),
+        &number(capacity),
+        &number(MAX_SPACES),
+    ];
+    let put = "SELECT cache_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    let mut database = connections.get().await?;
+    let row = statement::query_one(&database, put, &parameters).await?;
+    if row.get(0) {
+        let transaction = begin(&mut database, Pool::Cached).await?;
+        drop_excess_spaces(&transaction).await?;
+        evict_from_space(&transaction, space, *max_entries).await?;
+        evict_to_capacity(&transaction, capacity).await?;
+        transaction.commit().await?;
     }
-    remove(database, entry_key).await?;
-    let Some(entry) = entry.filter(|_| *max_entries > 0) else {
-        return evict_from_space(database, space, *max_entries).await;
-    };
-    let used = SharedCounter::Used.next(database).await?;
-    let upsert = "INSERT INTO spaces (name, generation, used) VALUES ($1, $2, $3)
-        ON CONFLICT (name) DO UPDATE SET used = excluded.used";
-    statement::execute(database, upsert, &[space, &i64::try_from(generation).unwrap_or(i64::MAX), &used])
-        .await?;
-    if stored_generation.is_none() {
-        drop_excess_spaces(database).await?;
-    }
-    let insert =
-        "INSERT INTO entries (space, key, output, stored_at, expires_at, used, tenant, caller, units)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let (output, stored_at, expires_at) =
-        (entry.output.to_string(), entry.stored_at.to_string(), entry.expires_at.to_string());
-    let size = i64::try_from(units).unwrap_or(i64::MAX);
-    let parameters: [&(dyn ToSql + Sync); 9] =
-        [space, key, &output, &stored_at, &expires_at, &used, &account.tenant(), &account.caller(), &size];
-    statement::execute(database, insert, &parameters).await?;
-    Pool::Cached.recharge(database, account, 0, units).await?;
-    evict_from_space(database, space, *max_entries).await?;
-    evict_to_capacity(database, capacity).await
+    Ok(())
 }
 
 /// Removes the entries of a space, and invalidates results that are still being computed for it.
 pub(crate) async fn clear(database: &impl GenericClient, space: &str) -> Result<(), PostgresError> {
-    let space = space.as_bytes();
-    let cleared = SharedCounter::Cleared.next(database).await?;
-    let update = "UPDATE spaces SET generation = $2 WHERE name = $1";
-    if statement::execute(database, update, &[&space, &cleared]).await? == 0 {
-        SharedCounter::UnstoredGeneration.set(database, cleared).await?;
-    }
-    remove_where(database, "space = $1", &[&space]).await
+    statement::query(database, "SELECT cache_clear($1)", &[&space.as_bytes()]).await?;
+    Ok(())
 }
 
+fn number(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The entry of what `cache_get` returned.
 fn read(row: &Row) -> Option<CacheEntry> {
-    let (output, stored_at, expires_at): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    let (output, stored_at, expires_at): (&str, &str, &str) = (row.get(2), row.get(3), row.get(4));
     Some(CacheEntry {
         output: json::parse(output).ok()?,
         stored_at: stored_at.parse().ok()?,
         expires_at: expires_at.parse().ok()?,
     })
-}
-
-/// The generation of a stored space.
-async fn generation_of(database: &impl GenericClient, space: &[u8]) -> Result<Option<u64>, PostgresError> {
-    let row =
-        statement::query_opt(database, "SELECT generation FROM spaces WHERE name = $1", &[&space]).await?;
-    Ok(row.map(|row| row.get::<_, i64>(0).unsigned_abs()))
-}
-
-async fn unstored_generation(database: &impl GenericClient) -> Result<u64, PostgresError> {
-    // It only counts up, from zero.
-    Ok(SharedCounter::UnstoredGeneration.get(database).await?.map_or(0, i64::unsigned_abs))
-}
-
-async fn remove(database: &impl GenericClient, entry_key: &EntryKey) -> Result<(), PostgresError> {
-    remove_where(database, "space = $1 AND key = $2", &[&entry_key.space, &entry_key.key]).await
 }
 
 /// Removes entries and releases their charges.
@@ -150,24 +137,22 @@ async fn remove_where(
     values: &[&(dyn ToSql + Sync)],
 ) -> Result<(), PostgresError> {
     let delete = format!("DELETE FROM entries WHERE {which} RETURNING tenant, caller, units");
-    let mut removed: HashMap<Account, usize> = HashMap::new();
+    let mut removed: HashMap<Account, i64> = HashMap::new();
     for row in statement::query(database, &delete, values).await? {
-        let units: i64 = row.get(2);
-        *removed.entry(read_account(&row, 0)).or_default() += usize::try_from(units).unwrap_or(0);
+        *removed.entry(read_account(&row, 0)).or_default() -= row.get::<_, i64>(2);
     }
-    for (account, units) in removed {
-        Pool::Cached.recharge(database, &account, units, 0).await?;
-    }
-    Ok(())
+    Pool::Cached.charge(database, &removed).await
 }
 
-/// Evicts the excess entries of one space.
+/// Evicts the excess entries of one space, which never has more from then on.
 async fn evict_from_space(
     database: &impl GenericClient,
     space: &[u8],
     max_entries: usize,
 ) -> Result<(), PostgresError> {
-    let most = i64::try_from(max_entries).unwrap_or(i64::MAX);
+    let most = number(max_entries);
+    let bound = "UPDATE spaces SET most = $2 WHERE name = $1 AND most > $2";
+    statement::execute(database, bound, &[&space, &most]).await?;
     loop {
         let count =
             statement::query_one(database, "SELECT count(*) FROM entries WHERE space = $1", &[&space])
@@ -187,7 +172,7 @@ async fn evict_from_space(
 
 /// Evicts entries until all spaces fit the capacity.
 async fn evict_to_capacity(database: &impl GenericClient, capacity: usize) -> Result<(), PostgresError> {
-    while Pool::Cached.shares(database, capacity, []).await?.used() > capacity {
+    while Pool::Cached.used(database).await? > capacity {
         let held = "SELECT tenant, caller, sum(units)::bigint, count(*), min(used) FROM entries GROUP BY tenant, caller";
         let Some(AccountUsage { account, entries, .. }) = account_to_evict(database, held, &[]).await? else {
             return Ok(());

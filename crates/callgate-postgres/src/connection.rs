@@ -16,8 +16,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The schema without `schema=` in the URL.
 const DEFAULT_SCHEMA: &str = "callgate";
-/// The most connections of a process, beside the one that listens.
-const MAX_CONNECTIONS: usize = 8;
+/// The most connections of a process, beside the one that listens, without `connections=` in the URL.
+const DEFAULT_CONNECTIONS: usize = 8;
 /// Shorter than the timeout of a store operation, so that its caller receives the reason.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a statement, and waiting for a lock, may take, in milliseconds.
@@ -34,6 +34,8 @@ pub struct PostgresSettings {
     /// The certificates of the authorities that are trusted; those of the system without it.
     root_certificates: Option<PathBuf>,
     uses_tls: bool,
+    /// The most connections, beside the one that listens.
+    connections: usize,
 }
 
 /// Why a URL is not one of a database.
@@ -50,7 +52,7 @@ impl std::fmt::Debug for PostgresSettings {
 
 impl PostgresSettings {
     /// Parses a URL: `postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETERS`. Beside the parameters of PostgreSQL's own clients it takes
-    /// `schema` (default `callgate`) and `sslrootcert`. Without a password in the URL, `password` is used.
+    /// `schema` (default `callgate`), `connections` (default 8) and `sslrootcert`. Without a password in the URL, `password` is used.
     ///
     /// Connections to other machines use TLS and verify the server's certificate, unless the URL has `sslmode=disable`.
     ///
@@ -66,10 +68,15 @@ impl PostgresSettings {
     pub fn parse(url: &str, password: Option<&str>) -> Result<Self, SettingsError> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut schema, mut root_certificates, mut mode) = (DEFAULT_SCHEMA.to_owned(), None, None);
-        let mut others = Vec::new();
+        let (mut others, mut connections) = (Vec::new(), DEFAULT_CONNECTIONS);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("schema", name)) => schema = name.to_owned(),
+                Some(("connections", number)) => {
+                    let number = number.parse().ok().filter(|number| (1..=100).contains(number));
+                    let why = "`connections` must be a number from 1 to 100";
+                    connections = number.ok_or_else(|| SettingsError(why.to_owned()))?;
+                }
                 Some(("sslrootcert", path)) => root_certificates = Some(PathBuf::from(path)),
                 Some(("sslmode", "verify-full" | "verify-ca" | "require")) => mode = Some(SslMode::Require),
                 Some(("sslmode", "disable")) => mode = Some(SslMode::Disable),
@@ -123,7 +130,7 @@ impl PostgresSettings {
             .connect_timeout(CONNECT_TIMEOUT)
             .ssl_mode(if uses_tls { SslMode::Require } else { SslMode::Disable })
             .target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
-        Ok(Self { config, schema, root_certificates, uses_tls })
+        Ok(Self { config, schema, root_certificates, uses_tls, connections })
     }
 
     /// A pool of connections.
@@ -135,7 +142,7 @@ impl PostgresSettings {
             false => Manager::from_config(self.config.clone(), NoTls, manager_config),
         };
         Pool::builder(manager)
-            .max_size(MAX_CONNECTIONS)
+            .max_size(self.connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(CONNECT_TIMEOUT))
             .create_timeout(Some(CONNECT_TIMEOUT))
@@ -244,6 +251,17 @@ mod tests {
         for mode in ["prefer", "allow", "PREFER", ""] {
             let why = tls(&format!("postgres://u@db.example.com/x?sslmode={mode}")).unwrap_err();
             assert!(why.contains("remove TLS"), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_connections_is_bounded() {
+        let connections = |url: &str| parsed(url).map(|settings| settings.connections);
+        assert_eq!(connections("postgres://u@h/x"), Ok(DEFAULT_CONNECTIONS));
+        assert_eq!(connections("postgres://u@h/x?connections=2"), Ok(2));
+        for number in ["0", "101", "-1", "many", ""] {
+            let why = connections(&format!("postgres://u@h/x?connections={number}")).unwrap_err();
+            assert!(why.contains("from 1 to 100"), "{why}");
         }
     }
 

@@ -1,50 +1,86 @@
-//! A database that a store uses: its connections, and the transactions of store operations.
+//! A database that a store uses: its connections, and what the store knows of its limits and slots.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use deadpool_postgres::{Pool as Connections, Transaction};
+use deadpool_postgres::Pool as Connections;
 use jiff::Timestamp;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::connection::PostgresSettings;
 use super::error::{PostgresError, opening_message};
-use super::limits;
-use super::records::{self, SerializedWrite};
+use super::limit_queue::{AcquisitionAnswer, LimitQueue, WaitingAcquisition};
+use super::limits::{self, LimitChange, LimitRequest};
+use super::records;
 use super::schema::{self, slot_channel};
 use super::slot_lease;
 use super::transaction::begin;
 use super::usage::Pool;
-use callgate::host::{LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
+use callgate::host::{LimitAcquisition, LimitCorrection, StoreError};
+use callgate::state::acquisition_times::AcquisitionTimes;
 use callgate::state::capacity::Capacity;
-use callgate::state::limit_algorithms::since_epoch;
+use callgate::state::limit_algorithms::{Micros, since_epoch};
+use callgate::state::limit_table::LimitTable;
+
+/// The limits that each acquisition checks for removal, so that they are removed as steadily as they are added.
+const DUE_CHECKS: usize = 4;
+/// The limits that are checked for removal at once if room is needed.
+const DUE_CHECKS_WHEN_FULL: usize = 256;
+
+/// Which clock limits follow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StoreClock {
+    /// That of the server, the same for all hosts.
+    Server,
+    /// The times that callers pass in.
+    Callers,
+}
 
 /// A database, as one open store uses it.
 pub(crate) struct Database {
     pub(crate) settings: PostgresSettings,
     pub(crate) pool: Connections,
+    pub(crate) capacity: Capacity,
+    pub(crate) slots_freed: Notify,
+    clock: StoreClock,
     /// Its id among the owners of slots.
     owner: AtomicI64,
-    pub(crate) slots_freed: Notify,
-    /// The slots that were released and are still to be written: by the next transaction on limits, so that none of this store overtakes a
-    /// release.
+    queue: LimitQueue,
+    /// The slots that were released and are still to be written.
     released: Mutex<Vec<String>>,
-    pub(crate) capacity: Capacity,
-}
-
-/// Released slots that a transaction writes. If it is not committed, they are still to be written.
-struct WrittenReleases<'s> {
-    store: &'s Database,
-    keys: Vec<String>,
-}
-
-impl Drop for WrittenReleases<'_> {
-    fn drop(&mut self) {
-        self.store.released().append(&mut self.keys);
-    }
+    /// Held while releases are written, so that an acquisition does not overtake an earlier release.
+    writing_releases: tokio::sync::Mutex<()>,
+    /// The server's times of acquisitions that may be corrected.
+    acquired_at: Mutex<AcquisitionTimes>,
 }
 
 impl Database {
+    pub(crate) async fn open(
+        settings: PostgresSettings,
+        capacity: Capacity,
+        clock: StoreClock,
+    ) -> Result<Self, String> {
+        let pool = settings.pool()?;
+        let failed = |error: PostgresError| opening_message(&error);
+        let mut database = pool.get().await.map_err(|error| failed(error.into()))?;
+        schema::migrate(&mut database, &settings.schema).await.map_err(failed)??;
+        let owner = slot_lease::register(&database).await.map_err(failed)?;
+        slot_lease::remove_expired(&database).await.map_err(failed)?;
+        drop(database);
+        Ok(Self {
+            settings,
+            pool,
+            capacity,
+            slots_freed: Notify::new(),
+            clock,
+            owner: AtomicI64::new(owner),
+            queue: LimitQueue::new(),
+            released: Mutex::default(),
+            writing_releases: tokio::sync::Mutex::default(),
+            acquired_at: Mutex::default(),
+        })
+    }
+
     pub(crate) fn owner(&self) -> i64 {
         self.owner.load(Ordering::SeqCst)
     }
@@ -52,35 +88,124 @@ impl Database {
     pub(crate) fn set_owner(&self, owner: i64) {
         self.owner.store(owner, Ordering::SeqCst);
     }
-}
 
-impl Database {
-    pub(crate) async fn open(settings: PostgresSettings, capacity: Capacity) -> Result<Self, String> {
-        let pool = settings.pool()?;
-        let failed = |error: PostgresError| opening_message(&error);
-        let mut database = pool.get().await.map_err(|error| failed(error.into()))?;
-        schema::migrate(&mut database, &settings.schema).await.map_err(failed)??;
-        let owner = slot_lease::register(&database).await.map_err(failed)?;
-        slot_lease::remove_expired(&database, owner).await.map_err(failed)?;
-        drop(database);
-        let (owner, slots_freed, released) = (AtomicI64::new(owner), Notify::new(), Mutex::default());
-        Ok(Self { settings, pool, owner, slots_freed, released, capacity })
+    // Every update of these is a single step, so a panic elsewhere leaves them consistent.
+    pub(crate) fn released(&self) -> MutexGuard<'_, Vec<String>> {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) async fn acquire(
+    fn acquired_at(&self) -> MutexGuard<'_, AcquisitionTimes> {
+        self.acquired_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Acquires all or nothing, together with others that wait at the same time.
+    pub(crate) async fn acquire(&self, now: Timestamp, takes: &[LimitAcquisition]) -> AcquisitionAnswer {
+        if takes.iter().any(limits::is_slot) {
+            // If it fails, the acquisition finds the slots in use, or fails too.
+            let _ = self.flush_releases().await;
+        }
+        let (reply, mut answer) = oneshot::channel();
+        self.queue.push(WaitingAcquisition { now: since_epoch(now), takes: takes.to_vec(), reply });
+        // Whoever gets a turn acquires for those who came first. There are as many turns as acquisitions.
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            _turn = self.queue.turn() => {
+                let group = self.queue.take_group();
+                if !group.is_empty() {
+                    self.acquire_group(group).await;
+                }
+                drop(_turn);
+                answer.await
+            }
+        };
+        answer.unwrap_or_else(|_| Err(StoreError::Unavailable("the acquisition was interrupted".to_owned())))
+    }
+
+    async fn acquire_group(&self, group: Vec<WaitingAcquisition>) {
+        let acquired = self.change(&group, DUE_CHECKS * group.len()).await;
+        let answers = match acquired {
+            Ok((answers, due)) => {
+                let mut complete = Vec::new();
+                for (acquisition, answer) in group.iter().zip(answers) {
+                    complete.push(match answer {
+                        // There may be more limits that can be removed.
+                        Err(StoreError::QuotaExceeded(_)) if due > 0 => {
+                            self.acquire_when_full(acquisition).await
+                        }
+                        answer => answer,
+                    });
+                }
+                complete
+            }
+            Err(error) => group.iter().map(|_| Err(error.to_store_error())).collect(),
+        };
+        for (acquisition, answer) in group.into_iter().zip(answers) {
+            // A caller who does not wait any more releases its slots by itself.
+            let _ = acquisition.reply.send(answer);
+        }
+    }
+
+    /// Acquires after removing as many limits as necessary.
+    async fn acquire_when_full(&self, acquisition: &WaitingAcquisition) -> AcquisitionAnswer {
+        loop {
+            let acquired = self.change(std::slice::from_ref(acquisition), DUE_CHECKS_WHEN_FULL).await;
+            let (answers, due) = acquired.map_err(|error| error.to_store_error())?;
+            match answers.into_iter().next() {
+                Some(Err(StoreError::QuotaExceeded(_))) if due > 0 => {}
+                Some(answer) => return answer,
+                None => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    /// Acquires for each of the group, in one transaction. Returns their answers, and how many limits were checked for removal.
+    async fn change(
         &self,
-        now: Timestamp,
-        takes: &[LimitAcquisition],
-    ) -> Result<Result<Vec<LimitRefusal>, StoreError>, PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        let mut releases = self.write_releases(&transaction).await?;
-        let answer =
-            limits::acquire(&transaction, self.capacity.limits, since_epoch(now), takes, self.owner())
-                .await?;
-        transaction.commit().await?;
-        releases.keys.clear();
-        Ok(answer)
+        group: &[WaitingAcquisition],
+        most_due: usize,
+    ) -> Result<(Vec<AcquisitionAnswer>, usize), PostgresError> {
+        let takes: Vec<LimitAcquisition> = group.iter().flat_map(|one| one.takes.iter().cloned()).collect();
+        let earliest = group.iter().map(|one| one.now).min().unwrap_or_default();
+        let (answers, due) =
+            limits::change(&self.pool, &self.request(&takes, earliest, most_due), |limits, time| {
+                self.acquire_all(group, limits, time)
+            })
+            .await?;
+        let mut times = self.acquired_at();
+        let (answers, at) = answers;
+        if self.clock == StoreClock::Server {
+            let acquired = group.iter().zip(&answers).filter(|(_, answer)| is_acquired(answer));
+            for (one, _) in acquired {
+                one.takes.iter().for_each(|take| times.remember(&take.key, one.now, at));
+            }
+        }
+        Ok((answers, due))
+    }
+
+    /// The answers, and the time at which everything counts.
+    fn acquire_all(
+        &self,
+        group: &[WaitingAcquisition],
+        limits: &mut LimitTable,
+        time: Micros,
+    ) -> LimitChange<(Vec<AcquisitionAnswer>, Micros)> {
+        let acquire = |one: &WaitingAcquisition| {
+            let time = if self.clock == StoreClock::Server { time } else { one.now };
+            limits.acquire(time, &one.takes)
+        };
+        let answers: Vec<AcquisitionAnswer> = group.iter().map(acquire).collect();
+        let acquired = group.iter().zip(&answers).filter(|(_, answer)| is_acquired(answer));
+        let slots = acquired.flat_map(|(one, _)| one.takes.iter().filter(|take| limits::is_slot(take)));
+        let slots = slots.map(|take| take.key.as_bytes().to_vec()).collect();
+        // An error has removed what could be removed.
+        let is_changed = answers.iter().any(|answer| answer.is_err() || is_acquired(answer));
+        LimitChange { answer: (answers, limits.latest_time()), is_changed, slots }
+    }
+
+    fn request<'r>(&self, takes: &'r [LimitAcquisition], now: Micros, most_due: usize) -> LimitRequest<'r> {
+        let time = (self.clock == StoreClock::Callers).then_some(now);
+        LimitRequest { takes, time, most_due, capacity: self.capacity.limits, owner: self.owner() }
     }
 
     pub(crate) async fn correct(
@@ -88,69 +213,74 @@ impl Database {
         now: Timestamp,
         corrections: &[LimitCorrection],
     ) -> Result<Result<(), StoreError>, PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        let answer =
-            limits::correct(&transaction, self.capacity.limits, since_epoch(now), corrections).await?;
-        transaction.commit().await?;
-        Ok(answer)
+        let takes: Vec<LimitAcquisition> =
+            corrections.iter().map(|correction| correction.acquisition.clone()).collect();
+        let now = since_epoch(now);
+        let mut most_due = DUE_CHECKS;
+        loop {
+            let request = self.request(&takes, now, most_due);
+            let corrected = limits::change(&self.pool, &request, |limits, time| {
+                let corrections = self.with_times_of_limits(corrections, now, time);
+                LimitChange {
+                    answer: limits.correct(time, &corrections),
+                    is_changed: true,
+                    slots: Vec::new(),
+                }
+            });
+            match corrected.await? {
+                (Err(StoreError::QuotaExceeded(_)), due) if due > 0 => most_due = DUE_CHECKS_WHEN_FULL,
+                (answer, _) => return Ok(answer),
+            }
+        }
     }
 
-    pub(crate) fn released(&self) -> MutexGuard<'_, Vec<String>> {
-        // Every update is a single step, so a panic elsewhere leaves the list consistent.
-        self.released.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Corrections that name the time that the limits count their acquisition at, and not that of the caller.
+    fn with_times_of_limits(
+        &self,
+        corrections: &[LimitCorrection],
+        now: Micros,
+        time: Micros,
+    ) -> Vec<LimitCorrection> {
+        let mut corrections = corrections.to_vec();
+        if self.clock == StoreClock::Callers {
+            return corrections;
+        }
+        let times = self.acquired_at();
+        for correction in &mut corrections {
+            let told = since_epoch(correction.acquired_at);
+            let known = times.get(&correction.acquisition.key, told);
+            // Another process acquired it, or it was long ago.
+            let at = known.unwrap_or_else(|| time.saturating_sub(now.saturating_sub(told)));
+            correction.acquired_at = Timestamp::from_microsecond(at).unwrap_or(correction.acquired_at);
+        }
+        corrections
     }
 
-    /// Writes the releases that no other transaction has written.
+    /// Writes the releases that are still to be written, and notifies all hosts.
     pub(crate) async fn flush_releases(&self) -> Result<(), PostgresError> {
-        if self.released().is_empty() {
+        let _turn = self.writing_releases.lock().await;
+        let mut keys = std::mem::take(&mut *self.released());
+        if keys.is_empty() {
             return Ok(());
         }
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Limits).await?;
-        let mut releases = self.write_releases(&transaction).await?;
-        transaction.commit().await?;
-        releases.keys.clear();
-        Ok(())
-    }
-
-    /// Writes the releases that are still to be written, and notifies all hosts with the commit.
-    async fn write_releases(
-        &self,
-        transaction: &Transaction<'_>,
-    ) -> Result<WrittenReleases<'_>, PostgresError> {
-        let releases = WrittenReleases { store: self, keys: std::mem::take(&mut *self.released()) };
-        for key in &releases.keys {
-            slot_lease::release_slot(transaction, self.owner(), key).await?;
+        let released = async {
+            let database = self.pool.get().await?;
+            slot_lease::release(&database, self.owner(), &keys, &slot_channel(&self.settings.schema)).await
+        };
+        let released = released.await;
+        if released.is_err() {
+            self.released().append(&mut keys);
         }
-        if !releases.keys.is_empty() {
-            // The schema's name has letters, digits and `_` only.
-            transaction.batch_execute(&format!("NOTIFY {}", slot_channel(&self.settings.schema))).await?;
-        }
-        Ok(releases)
-    }
-
-    pub(crate) async fn write_record(
-        &self,
-        now: Timestamp,
-        written: &SerializedWrite,
-    ) -> Result<Result<bool, StoreError>, PostgresError> {
-        let mut database = self.pool.get().await?;
-        let transaction = begin(&mut database, Pool::Records).await?;
-        let answer = records::write(&transaction, self.capacity.records, now, written).await?;
-        transaction.commit().await?;
-        Ok(answer)
+        released
     }
 
     /// Removes all expired records. Returns how many.
     pub(crate) async fn remove_expired(&self, now: Timestamp) -> Result<u64, PostgresError> {
         let mut removed = 0;
         loop {
-            let mut database = self.pool.get().await?;
-            let transaction = begin(&mut database, Pool::Records).await?;
-            let more = records::remove_expired(&transaction, now, "", "").await?;
-            transaction.commit().await?;
-            removed += more as u64;
+            let database = self.pool.get().await?;
+            let more = records::remove_expired(&database, now).await?;
+            removed += more;
             if more == 0 {
                 return Ok(removed);
             }
@@ -165,4 +295,8 @@ impl Database {
         transaction.commit().await?;
         Ok(())
     }
+}
+
+fn is_acquired(answer: &AcquisitionAnswer) -> bool {
+    answer.as_ref().is_ok_and(Vec::is_empty)
 }

@@ -74,8 +74,12 @@ fn database_message(error: &tokio_postgres::Error) -> String {
         SqlState::INSUFFICIENT_PRIVILEGE => {
             "the database user lacks a privilege; it must own the schema of the store".to_owned()
         }
-        SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME => {
+        SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_FUNCTION | SqlState::INVALID_SCHEMA_NAME => {
             "the tables of the store are missing; restore a backup of the database".to_owned()
+        }
+        // Raised by `write_limits`.
+        ref code if code.code() == "CG001" => {
+            "this process could not renew its slots in time; it gets new ones within seconds".to_owned()
         }
         _ => format!("the database reports error {}; see its log", code.code()),
     }

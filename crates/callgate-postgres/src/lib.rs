@@ -8,6 +8,7 @@ mod cache;
 mod connection;
 mod database;
 mod error;
+mod limit_queue;
 mod limits;
 mod records;
 mod schema;

@@ -1,81 +1,108 @@
-//! Limits in the database: the limits of a batch are loaded into memory, acquired there, and written back, all in one transaction.
+//! Limits in the database: the limits of a batch are loaded into memory, acquired there, and written back, in one transaction of two round
+//! trips. It holds a lock for each key of the batch, so that batches of other keys go on.
 
 use std::collections::{BTreeSet, HashMap};
 
-use deadpool_postgres::GenericClient;
+use deadpool_postgres::Pool as Connections;
 use tokio_postgres::Row;
 
 use super::error::PostgresError;
-use super::schema::SharedCounter;
-use super::slot_lease;
 use super::statement;
+use super::transaction::ShortTransaction;
 use super::usage::Pool;
-use callgate::host::{Account, Allowance, LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
+use callgate::host::{Account, Allowance, LimitAcquisition};
+use callgate::state::capacity::CapacityShares;
 use callgate::state::limit_algorithms::Micros;
+use callgate::state::limit_table::LimitTable;
 use callgate::state::limit_table::batch::{
     BatchChanges, BatchLoader, FurtherLimits, LimitBatch, LimitRow, StoredLimit, keys_of,
 };
 use callgate::state::limit_table::subset::SharedLimitState;
 
-/// Acquires all or nothing, in a transaction that holds the lock of the pool. Returns the limits without enough left. An inner error does
-/// not roll back the transaction: what it recorded must be committed. `owner`: of the slots.
-pub(crate) async fn acquire(
-    database: &impl GenericClient,
-    capacity: usize,
-    time: Micros,
-    takes: &[LimitAcquisition],
-    owner: i64,
-) -> Result<Result<Vec<LimitRefusal>, StoreError>, PostgresError> {
-    loop {
-        let mut part = load(database, capacity, time, takes).await?;
-        let answer = part.limits.acquire(time, takes);
-        match &answer {
-            Ok(refusals) if refusals.is_empty() => {
-                write_back(database, &part).await?;
-                for slot in takes.iter().filter(|take| is_slot(take)) {
-                    slot_lease::acquire_slot(database, owner, &slot.key).await?;
-                }
-                return Ok(answer);
-            }
-            Ok(refusals) => {
-                let mut refused = refusals.iter().filter_map(|refusal| takes.get(refusal.index));
-                if refused.any(is_slot) && slot_lease::remove_expired(database, owner).await? {
-                    continue;
-                }
-                // The state changes of a refusal can be recomputed, so they need not be written. But after a step of the clock, the wait
-                // counts from the first time that the step was seen.
-                if part.before.is_step_back(time) {
-                    write_back(database, &part).await?;
-                }
-                return Ok(answer);
-            }
-            Err(error) => {
-                // The loaded limits that could be removed were removed. There may be more.
-                write_back(database, &part).await?;
-                if part.due_by_now == 0 {
-                    return Ok(Err(error.clone()));
-                }
-            }
-        }
-    }
+const LOAD: &str = "SELECT part, name, amount, taken, charges FROM load_limits($1, $2, $3, $4)";
+const WRITE: &str = "SELECT write_limits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+
+/// What a change of limits uses.
+pub(crate) struct LimitRequest<'r> {
+    /// The limits.
+    pub(crate) takes: &'r [LimitAcquisition],
+    /// The earliest time that the change happens at; `None` for that of the server.
+    pub(crate) time: Option<Micros>,
+    /// The most other limits that are loaded because they may be due for removal.
+    pub(crate) most_due: usize,
+    /// The most limits that are tracked at once.
+    pub(crate) capacity: usize,
+    /// The owner of acquired slots.
+    pub(crate) owner: i64,
 }
 
-/// Corrects estimates, all of them or none, as [`acquire`] acquires them.
-pub(crate) async fn correct(
-    database: &impl GenericClient,
-    capacity: usize,
-    time: Micros,
-    corrections: &[LimitCorrection],
-) -> Result<Result<(), StoreError>, PostgresError> {
-    let takes: Vec<LimitAcquisition> =
-        corrections.iter().map(|correction| correction.acquisition.clone()).collect();
+/// What a change of limits results in.
+pub(crate) struct LimitChange<T> {
+    pub(crate) answer: T,
+    /// Whether there is anything to write.
+    pub(crate) is_changed: bool,
+    /// The keys of acquired slots.
+    pub(crate) slots: Vec<Vec<u8>>,
+}
+
+/// Which limits a transaction may change.
+#[derive(Clone, Copy, PartialEq)]
+enum Access {
+    /// Those whose keys it has locked.
+    Locked,
+    /// All: the clock has stepped back.
+    All,
+}
+
+/// Changes limits. `apply` gets the limits of the request and the time. Returns its answer, and how many limits were loaded because they
+/// are due for removal.
+pub(crate) async fn change<T>(
+    connections: &Connections,
+    request: &LimitRequest<'_>,
+    mut apply: impl FnMut(&mut LimitTable, Micros) -> LimitChange<T>,
+) -> Result<(T, usize), PostgresError> {
+    let mut access = Access::Locked;
     loop {
-        let mut part = load(database, capacity, time, &takes).await?;
-        let answer = part.limits.correct(time, corrections);
-        write_back(database, &part).await?;
-        if answer.is_ok() || part.due_by_now == 0 {
-            return Ok(answer);
+        let (transaction, rows) = begin(connections, request, access).await?;
+        let loaded = LoadedRows::new(&rows)?;
+        let time = request.time.unwrap_or(loaded.time);
+        let mut loader = loaded.loader(request)?;
+        match (loader.further_limits(time), access) {
+            (FurtherLimits::All, Access::Locked) => {
+                access = Access::All;
+                continue;
+            }
+            (FurtherLimits::All, Access::All) => {
+                let select = "SELECT key, due, taken, charges FROM limits ORDER BY key";
+                let rows = statement::query(transaction.connection()?, select, &[]).await?;
+                for row in &rows {
+                    loader.add_further(FurtherLimits::All, key_text(row.get(0)), limit_row(row, 1))?;
+                }
+                let charged: Vec<Account> = loader.charged_accounts().into_iter().collect();
+                let connection = transaction.connection()?;
+                Pool::Limits.load_accounts(connection, &mut loader.shares_mut(), &charged).await?;
+            }
+            (further @ FurtherLimits::Due { .. }, _) => {
+                for (key, row) in loaded.due {
+                    loader.add_further(further, key, row)?;
+                }
+                for account in loader.charged_accounts() {
+                    for holder in [account.tenant(), account.caller()] {
+                        let held = loaded.held.get(holder).copied().unwrap_or(0);
+                        loader.shares_mut().into_iter().for_each(|shares| shares.load(holder, held));
+                    }
+                }
+            }
         }
+        let mut batch = loader.finish();
+        let is_step_back = batch.before.is_step_back(time);
+        let changed = apply(&mut batch.limits, time);
+        // The state changes of a refusal can be recomputed, so they need not be written. But after a step of the clock, the wait counts from
+        // the first time that the step was seen.
+        if changed.is_changed || is_step_back {
+            write(transaction, request, &batch, &changed.slots, is_step_back).await?;
+        }
+        return Ok((changed.answer, batch.due_by_now));
     }
 }
 
@@ -83,117 +110,119 @@ pub(crate) fn is_slot(take: &LimitAcquisition) -> bool {
     matches!(take.allowance, Allowance::Slots { .. })
 }
 
-/// Loads the limits that a batch uses.
-async fn load(
-    database: &impl GenericClient,
-    capacity: usize,
-    time: Micros,
-    takes: &[LimitAcquisition],
-) -> Result<LimitBatch, PostgresError> {
-    let keys = keys_of(takes);
-    // Sent at once, and answered in one round trip.
-    let (shares, latest, mut stored) = tokio::try_join!(
-        Pool::Limits.shares(database, capacity, takes.iter().map(|take| take.account)),
-        SharedCounter::LatestTime.get(database),
-        find(database, &keys),
-    )?;
-    let before = SharedLimitState { shares, now: latest.unwrap_or(Micros::MIN) };
-    let mut loader = BatchLoader::new(takes, before);
-    for key in keys {
-        loader.add(key, stored.remove(key).unwrap_or(StoredLimit::Absent))?;
-    }
-    let further = loader.further_limits(time);
-    let rows = match further {
-        FurtherLimits::All => {
-            statement::query(database, "SELECT key, taken, due, charges FROM limits ORDER BY key", &[])
-                .await?
-        }
-        FurtherLimits::Due { by, most } => {
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            let select =
-                "SELECT key, taken, due, charges FROM limits WHERE due <= $1 ORDER BY due, key LIMIT $2";
-            statement::query(database, select, &[&by, &most]).await?
-        }
-    };
-    for row in rows {
-        loader.add_further(further, key_text(row.get(0)), limit_row(&row))?;
-    }
-    let charged: Vec<Account> = loader.charged_accounts().into_iter().collect();
-    if !charged.is_empty() {
-        Pool::Limits.load_accounts(database, &mut loader.shares_mut(), &charged).await?;
-    }
-    Ok(loader.finish())
+async fn begin(
+    connections: &Connections,
+    request: &LimitRequest<'_>,
+    access: Access,
+) -> Result<(ShortTransaction, Vec<Row>), PostgresError> {
+    let keys: Vec<&[u8]> = keys_of(request.takes).into_iter().map(str::as_bytes).collect();
+    let holders: BTreeSet<&[u8]> = request.takes.iter().flat_map(|take| holders(&take.account)).collect();
+    let holders: Vec<&[u8]> = holders.into_iter().collect();
+    let most = i32::try_from(request.most_due).unwrap_or(i32::MAX);
+    let locked = (access == Access::All).then_some(Pool::Limits);
+    let connection = connections.get().await?;
+    ShortTransaction::begin(connection, locked, LOAD, &[&request.time, &keys, &holders, &most]).await
 }
 
-async fn write_back(database: &impl GenericClient, batch: &LimitBatch) -> Result<(), PostgresError> {
+/// What the database has returned, by part.
+struct LoadedRows {
+    time: Micros,
+    latest: Option<Micros>,
+    limits: Vec<(String, StoredLimit)>,
+    due: Vec<(String, LimitRow)>,
+    held: HashMap<Vec<u8>, usize>,
+}
+
+impl LoadedRows {
+    fn new(rows: &[Row]) -> Result<Self, PostgresError> {
+        let (mut limits, mut due, mut held) = (Vec::new(), Vec::new(), HashMap::new());
+        let (mut time, mut latest) = (None, None);
+        for row in rows {
+            match row.get::<_, i16>(0) {
+                0 => time = row.get(2),
+                1 => latest = row.get(2),
+                2 => limits.push((key_text(row.get(1)), StoredLimit::Row(limit_row(row, 2)))),
+                3 => due.push((key_text(row.get(1)), limit_row(row, 2))),
+                4 => limits.push((
+                    key_text(row.get(1)),
+                    StoredLimit::Slots(row.get::<_, i64>(2).max(0).unsigned_abs()),
+                )),
+                // A value that was tampered with counts as full.
+                _ => {
+                    let amount = usize::try_from(row.get::<_, i64>(2)).unwrap_or(usize::MAX);
+                    held.insert(row.get::<_, Vec<u8>>(1), amount);
+                }
+            }
+        }
+        let time = time.ok_or_else(|| PostgresError::Damaged("the database returned no time".to_owned()))?;
+        Ok(Self { time, latest, limits, due, held })
+    }
+
+    /// A loader with the limits of the request.
+    fn loader<'r>(&self, request: &LimitRequest<'r>) -> Result<BatchLoader<'r>, PostgresError> {
+        let held = |holder: &[u8]| self.held.get(holder).copied().unwrap_or(0);
+        let mut shares = CapacityShares::subset(request.capacity, held(&[]));
+        let used = request.takes.iter().flat_map(|take| holders(&take.account));
+        used.for_each(|holder| shares.load(holder, held(holder)));
+        let before = SharedLimitState { shares, now: self.latest.unwrap_or(Micros::MIN) };
+        let mut loader = BatchLoader::new(request.takes, before);
+        for key in keys_of(request.takes) {
+            // A limit that has slots and a row is that of the row.
+            let stored = self.limits.iter().find(|(known, _)| known == key).map(|(_, stored)| stored.clone());
+            loader.add(key, stored.unwrap_or(StoredLimit::Absent))?;
+        }
+        Ok(loader)
+    }
+}
+
+async fn write(
+    transaction: ShortTransaction,
+    request: &LimitRequest<'_>,
+    batch: &LimitBatch,
+    slots: &[Vec<u8>],
+    steps_back: bool,
+) -> Result<(), PostgresError> {
     let BatchChanges { removed, without_slots, written, after } = batch.changes();
     let bytes = |keys: Vec<&'_ str>| -> Vec<Vec<u8>> {
         keys.into_iter().map(|key| key.as_bytes().to_vec()).collect()
     };
-    if !without_slots.is_empty() {
-        statement::execute(database, "DELETE FROM slots WHERE key = ANY($1)", &[&bytes(without_slots)])
-            .await?;
-    }
-    if !removed.is_empty() {
-        statement::execute(database, "DELETE FROM limits WHERE key = ANY($1)", &[&bytes(removed)]).await?;
-    }
-    let latest = async {
-        match after.now != batch.before.now {
-            true => SharedCounter::LatestTime.set(database, after.now).await,
-            false => Ok(()),
-        }
-    };
-    tokio::try_join!(
-        write(database, &written),
-        Pool::Limits.write_back(database, &batch.before.shares, &after.shares),
-        latest,
-    )?;
-    Ok(())
+    let (removed, without_slots) = (bytes(removed), bytes(without_slots));
+    let keys: Vec<&[u8]> = written.iter().map(|(key, _)| key.as_bytes()).collect();
+    let taken: Vec<&[u8]> = written.iter().map(|(_, row)| row.taken.as_slice()).collect();
+    let due: Vec<Option<Micros>> = written.iter().map(|(_, row)| row.due).collect();
+    let charges: Vec<&[u8]> = written.iter().map(|(_, row)| row.charges.as_slice()).collect();
+    let growth = after.shares.growth(&batch.before.shares);
+    let tenants = batch.tenants();
+    let holders: Vec<&[u8]> = growth.iter().map(|(holder, _)| *holder).collect();
+    let callers: Vec<bool> =
+        holders.iter().map(|holder| !holder.is_empty() && !tenants.contains(*holder)).collect();
+    let amounts: Vec<i64> = growth.iter().map(|(_, amount)| *amount).collect();
+    let time = (after.now != batch.before.now).then_some(after.now);
+    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 13] = [
+        &time,
+        &keys,
+        &taken,
+        &due,
+        &charges,
+        &removed,
+        &without_slots,
+        &request.owner,
+        &slots,
+        &holders,
+        &callers,
+        &amounts,
+        &steps_back,
+    ];
+    transaction.commit_with(WRITE, &parameters).await
 }
 
-async fn write(database: &impl GenericClient, rows: &[(&str, LimitRow)]) -> Result<(), PostgresError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let keys: Vec<&[u8]> = rows.iter().map(|(key, _)| key.as_bytes()).collect();
-    let taken: Vec<&[u8]> = rows.iter().map(|(_, row)| row.taken.as_slice()).collect();
-    let due: Vec<Option<Micros>> = rows.iter().map(|(_, row)| row.due).collect();
-    let charges: Vec<&[u8]> = rows.iter().map(|(_, row)| row.charges.as_slice()).collect();
-    let upsert = "INSERT INTO limits (key, taken, due, charges)
-        SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bytea[])
-        ON CONFLICT (key) DO UPDATE SET taken = excluded.taken, due = excluded.due, charges = excluded.charges";
-    statement::execute(database, upsert, &[&keys, &taken, &due, &charges]).await?;
-    Ok(())
+fn holders(account: &Account) -> [&[u8]; 2] {
+    [account.tenant(), account.caller()]
 }
 
-/// The stored state of these limits, as far as they are in use.
-async fn find(
-    database: &impl GenericClient,
-    keys: &BTreeSet<&str>,
-) -> Result<HashMap<String, StoredLimit>, PostgresError> {
-    let bytes: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&bytes];
-    let (rows, slots) = tokio::try_join!(
-        statement::query(
-            database,
-            "SELECT key, taken, due, charges FROM limits WHERE key = ANY($1)",
-            &parameters
-        ),
-        statement::query(
-            database,
-            "SELECT key, sum(held)::bigint FROM slots WHERE key = ANY($1) GROUP BY key",
-            &parameters
-        ),
-    )?;
-    let slots = slots.iter().filter(|row| row.get::<_, i64>(1) > 0);
-    let slots =
-        slots.map(|row| (key_text(row.get(0)), StoredLimit::Slots(row.get::<_, i64>(1).unsigned_abs())));
-    let rows = rows.iter().map(|row| (key_text(row.get(0)), StoredLimit::Row(limit_row(row))));
-    Ok(slots.chain(rows).collect())
-}
-
-fn limit_row(row: &Row) -> LimitRow {
-    LimitRow { taken: row.get(1), due: row.get(2), charges: row.get(3) }
+/// The row of a limit whose due time, usage and charges are in these columns.
+fn limit_row(row: &Row, column: usize) -> LimitRow {
+    LimitRow { due: row.get(column), taken: row.get(column + 1), charges: row.get(column + 2) }
 }
 
 /// A key as text. One that is not text was written by something else, and matches no limit.

@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::error::PostgresError;
 use super::statement;
-use super::usage::{Pool, read_account};
 use callgate::host::{Account, OnQuotaExceeded, Record, RecordKey, RecordPage, StoreError};
 use callgate::json;
 use callgate::state::capacity::units;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
 use callgate::state::records::quota_error;
 
-/// The most expired records that one write removes.
-const MAX_REMOVED: i64 = 64;
+/// The most expired records that are removed at once.
+const MAX_REMOVED: i32 = 1000;
 
 /// A write whose value is already serialised.
 pub(crate) struct SerializedWrite {
@@ -65,99 +65,60 @@ pub(crate) async fn has_lost(
     Ok(statement::query_one(database, select, &[&account.caller()]).await?.get(0))
 }
 
-/// Writes a record, if the stored version is the expected one, in a transaction that holds the lock of the pool. An inner error does not
-/// roll back the transaction: what it recorded must be committed.
+/// The records of a space with these keys, in the same order.
+pub(crate) async fn get_all(
+    database: &impl GenericClient,
+    space: &str,
+    keys: &[String],
+) -> Result<Vec<Option<Record>>, PostgresError> {
+    let bytes: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+    let select = "SELECT key, value, version FROM records WHERE space = $1 AND key = ANY($2)";
+    let rows = statement::query(database, select, &[&space, &bytes]).await?;
+    let found: HashMap<String, Record> = rows.iter().map(|row| read(space, row)).collect::<Result<_, _>>()?;
+    Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+}
+
+/// Writes a record, if the stored version is the expected one. Expired records are removed, and older ones of the account if necessary.
 pub(crate) async fn write(
     database: &impl GenericClient,
     capacity: usize,
     now: Timestamp,
     written: &SerializedWrite,
 ) -> Result<Result<bool, StoreError>, PostgresError> {
-    let SerializedWrite { space, key, value, expected_version, forget_at, account: writer, when_full } =
-        written;
-    remove_expired(database, now, space, key).await?;
-    let select = "SELECT version, tenant, caller, units FROM records WHERE space = $1 AND key = $2";
-    let stored = statement::query_opt(database, select, &[space, &key.as_bytes()]).await?.map(|row| {
-        let units: i64 = row.get(3);
-        (row.get::<_, i64>(0).unsigned_abs(), read_account(&row, 1), usize::try_from(units).unwrap_or(0))
-    });
-    if stored.map(|(version, ..)| version) != *expected_version {
-        return Ok(Ok(false));
+    let SerializedWrite { space, key, value, expected_version, forget_at, account, when_full } = written;
+    let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    // No stored version is that large.
+    let expected = expected_version.map(|version| i64::try_from(version).unwrap_or(i64::MAX));
+    let write = "SELECT write_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let parameters: [&(dyn ToSql + Sync); 11] = [
+        space,
+        &key.as_bytes(),
+        value,
+        &expected,
+        &forget_at.map(to_micros_rounded_up),
+        &since_epoch(now),
+        &account.tenant(),
+        &account.caller(),
+        &number(units(value.len())),
+        &number(capacity),
+        &(*when_full == OnQuotaExceeded::EvictOldest),
+    ];
+    let row = statement::query_one(database, write, &parameters).await?;
+    match row.get::<_, &str>(0) {
+        "written" => Ok(Ok(true)),
+        "conflict" => Ok(Ok(false)),
+        _ => Ok(Err(quota_error(capacity))),
     }
-    let units = units(value.len());
-    let (owner, held) = stored.map_or((*writer, 0), |(_, owner, held)| (owner, held));
-    loop {
-        let shares = Pool::Records.shares(database, capacity, [owner]).await?;
-        if shares.admits(&owner, units.saturating_sub(held)) {
-            break;
-        }
-        let lost = "INSERT INTO lost (caller) VALUES ($1) ON CONFLICT DO NOTHING";
-        statement::execute(database, lost, &[&owner.caller()]).await?;
-        if *when_full == OnQuotaExceeded::Refuse || !evict_oldest(database, &owner, space, key).await? {
-            return Ok(Err(quota_error(capacity)));
-        }
-    }
-    let upsert = "INSERT INTO records (space, key, value, version, forget_at, tenant, caller, units)
-        VALUES ($1, $2, $3, nextval('versions'), $4, $5, $6, $7)
-        ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, version = excluded.version,
-            forget_at = excluded.forget_at, units = excluded.units";
-    let (key, forget_at) = (key.as_bytes(), forget_at.map(to_micros_rounded_up));
-    let (tenant, caller) = (owner.tenant(), owner.caller());
-    let size = i64::try_from(units).unwrap_or(i64::MAX);
-    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
-        [space, &key, value, &forget_at, &tenant, &caller, &size];
-    let upserted = async {
-        statement::execute(database, upsert, &parameters).await?;
-        Ok(())
-    };
-    tokio::try_join!(upserted, Pool::Records.recharge(database, &owner, held, units))?;
-    Ok(Ok(true))
 }
 
-/// Removes some expired records, and the one with this key if it has expired. Returns how many.
+/// Removes some expired records. Returns how many.
 pub(crate) async fn remove_expired(
     database: &impl GenericClient,
     now: Timestamp,
-    space: &str,
-    key: &str,
-) -> Result<usize, PostgresError> {
-    let delete = "DELETE FROM records WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM records WHERE forget_at <= $1 ORDER BY forget_at LIMIT $2))
-            OR (space = $3 AND key = $4 AND forget_at <= $1)
-        RETURNING tenant, caller, units";
-    let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-        [&since_epoch(now), &MAX_REMOVED, &space, &key.as_bytes()];
-    let removed = statement::query(database, delete, &parameters).await?;
-    release(database, &removed).await?;
-    Ok(removed.len())
-}
-
-/// Removes the oldest record of an account in a space, except one. Returns whether there was any.
-async fn evict_oldest(
-    database: &impl GenericClient,
-    owner: &Account,
-    space: &str,
-    except: &str,
-) -> Result<bool, PostgresError> {
-    let delete = "DELETE FROM records WHERE ctid = (
-            SELECT ctid FROM records WHERE caller = $1 AND space = $2 AND key <> $3 ORDER BY version LIMIT 1)
-        RETURNING tenant, caller, units";
-    let removed = statement::query(database, delete, &[&owner.caller(), &space, &except.as_bytes()]).await?;
-    release(database, &removed).await?;
-    Ok(!removed.is_empty())
-}
-
-/// Releases the charges of removed records.
-async fn release(database: &impl GenericClient, removed: &[Row]) -> Result<(), PostgresError> {
-    let mut by_account: HashMap<Account, usize> = HashMap::new();
-    for row in removed {
-        let units: i64 = row.get(2);
-        *by_account.entry(read_account(row, 0)).or_default() += usize::try_from(units).unwrap_or(0);
-    }
-    for (account, units) in by_account {
-        Pool::Records.recharge(database, &account, units, 0).await?;
-    }
-    Ok(())
+) -> Result<u64, PostgresError> {
+    let remove = "SELECT remove_expired_records($1, $2)";
+    let row = statement::query_one(database, remove, &[&since_epoch(now), &MAX_REMOVED]).await?;
+    Ok(row.get::<_, i64>(0).unsigned_abs())
 }
 
 fn read(space: &str, row: &Row) -> Result<(String, Record), PostgresError> {

@@ -7,11 +7,12 @@ use super::statement;
 use super::transaction::LOCK_CLASS;
 
 /// The version of the tables. Tables of a newer version are not used.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// What creates the tables of each version from those of the one before. Keys are bytes, because a text of PostgreSQL has no zero
 /// character. Times are microseconds since the epoch; those of cached results are text, which preserves every digit.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE counters (name text PRIMARY KEY, value bigint NOT NULL);
     CREATE SEQUENCE versions;
     CREATE TABLE limits (key bytea PRIMARY KEY, taken bytea NOT NULL, due bigint, charges bytea NOT NULL);
@@ -36,7 +37,23 @@ const MIGRATIONS: [&str; 1] = ["
     );
     CREATE INDEX entries_space ON entries (space, tenant, caller, used);
     CREATE INDEX entries_caller ON entries (tenant, caller, used, units);
-"];
+",
+    concat!(
+        "
+    CREATE SEQUENCE latest_time MINVALUE -9223372036854775808 START 1;
+    SELECT setval('latest_time', value) FROM counters WHERE name = 'now';
+    CREATE SEQUENCE cache_uses;
+    SELECT setval('cache_uses', value) FROM counters WHERE name = 'used' AND value > 0;
+    DELETE FROM counters WHERE name IN ('now', 'used');
+    ALTER TABLE usage ADD COLUMN shard smallint NOT NULL DEFAULT 0, DROP CONSTRAINT usage_pkey, ADD PRIMARY KEY (pool, holder, shard);
+    ALTER TABLE spaces ADD COLUMN most bigint NOT NULL DEFAULT 9223372036854775807;
+",
+        include_str!("functions/usage.sql"),
+        include_str!("functions/limits.sql"),
+        include_str!("functions/records.sql"),
+        include_str!("functions/cache.sql"),
+    ),
+];
 
 /// Creates the schema and its tables if they are missing, and brings older tables to the present version. Several hosts may do so at
 /// once.
@@ -79,7 +96,8 @@ pub(crate) async fn migrate(
     }
     let done = usize::try_from(version).unwrap_or(0);
     for migration in MIGRATIONS.iter().skip(done) {
-        transaction.batch_execute(migration).await?;
+        // The functions use the lock class of this program.
+        transaction.batch_execute(&migration.replace("LOCK_CLASS", &LOCK_CLASS.to_string())).await?;
     }
     transaction.execute("UPDATE callgate SET version = $1", &[&VERSION]).await?;
     transaction.commit().await?;
@@ -94,31 +112,18 @@ pub(crate) fn slot_channel(schema: &str) -> String {
 /// A number that all hosts share. A missing counter has never been set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SharedCounter {
-    /// The latest known time of limits.
-    LatestTime,
     /// How often a cache was cleared.
     Cleared,
     /// The generation of every cache space that is not stored.
     UnstoredGeneration,
-    /// How often a cache was used.
-    Used,
 }
 
 impl SharedCounter {
     fn name(self) -> &'static str {
         match self {
-            Self::LatestTime => "now",
             Self::Cleared => "cleared",
             Self::UnstoredGeneration => "elsewhere",
-            Self::Used => "used",
         }
-    }
-
-    pub(crate) async fn get(self, database: &impl GenericClient) -> Result<Option<i64>, PostgresError> {
-        let row =
-            statement::query_opt(database, "SELECT value FROM counters WHERE name = $1", &[&self.name()])
-                .await?;
-        Ok(row.map(|row| row.get(0)))
     }
 
     pub(crate) async fn set(self, database: &impl GenericClient, value: i64) -> Result<(), PostgresError> {

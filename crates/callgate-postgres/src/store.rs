@@ -11,13 +11,11 @@ use tokio::sync::oneshot;
 
 use super::cache::{self, EntryKey};
 use super::connection::PostgresSettings;
-use super::database::Database;
+use super::database::{Database, StoreClock};
 use super::error::{PostgresError, PostgresOpenError};
 use super::limits;
 use super::records::{self, SerializedWrite};
 use super::tasks;
-use super::transaction::begin;
-use super::usage::Pool;
 use callgate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
     LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError,
@@ -33,7 +31,7 @@ const SLOT_WAIT: Duration = Duration::from_secs(2);
 
 /// A state store in PostgreSQL, for every process on any machine that reaches the database.
 ///
-/// Limits are exact, whatever the concurrency: changes of limits happen one at a time, and so do those of records and of cached results.
+/// Limits are exact, whatever the concurrency: changes of one limit happen one at a time, and count at the time of the server's clock.
 /// A written record and an acquired limit are committed before the operation returns (`synchronous_commit` of the server decides what that
 /// means). A slot belongs to the open store that acquired it; it is released when the store is dropped, and 15 seconds after its process
 /// ended or lost the database.
@@ -55,8 +53,8 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// The default capacity: 2,000,000 limits, 32 GiB of records and 4 GiB of cached results.
-    pub const CAPACITY: Capacity = Capacity { limits: 2_000_000, records: 8_388_608, cached: 1_048_576 };
+    /// The default capacity: 2,000,000 limits, 128 GiB of records (33 million of up to 4 KiB) and 4 GiB of cached results.
+    pub const CAPACITY: Capacity = Capacity { limits: 2_000_000, records: 33_554_432, cached: 1_048_576 };
 
     /// Connects to a database. Missing tables are created, and older ones are brought to the present version. Must not be called within an
     /// async runtime, because it waits.
@@ -72,6 +70,25 @@ impl PostgresStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with(settings: PostgresSettings, capacity: Capacity) -> Result<Self, PostgresOpenError> {
+        Self::open_at(settings, capacity, StoreClock::Server)
+    }
+
+    /// Connects, for simulations and tests: limits follow the times that callers pass in, instead of the server's clock.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_for_simulation(
+        settings: PostgresSettings,
+        capacity: Capacity,
+    ) -> Result<Self, PostgresOpenError> {
+        Self::open_at(settings, capacity, StoreClock::Callers)
+    }
+
+    fn open_at(
+        settings: PostgresSettings,
+        capacity: Capacity,
+        clock: StoreClock,
+    ) -> Result<Self, PostgresOpenError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("callgate-store")
@@ -81,7 +98,7 @@ impl PostgresStore {
         let (reply, opened) = std::sync::mpsc::channel();
         // In the runtime and not on this thread, which may be one of another runtime.
         runtime.spawn(async move {
-            let _ = reply.send(Database::open(settings, capacity).await);
+            let _ = reply.send(Database::open(settings, capacity, clock).await);
         });
         let shared = opened.recv().unwrap_or_else(|_| Err("the runtime of the store has ended".to_owned()));
         let shared = match shared {
@@ -168,7 +185,7 @@ impl LimitStore for PostgresStore {
         }
         let (takes, store) = (takes.to_vec(), Arc::clone(&self.shared));
         let acquired = self.run(async move {
-            let answer = store.acquire(now, &takes).await?;
+            let answer = store.acquire(now, &takes).await;
             let has_acquired = answer.as_ref().is_ok_and(Vec::is_empty);
             let slots = takes.iter().filter(|take| has_acquired && limits::is_slot(take));
             let slots = slots.map(|take| take.key.clone()).collect();
@@ -220,13 +237,7 @@ impl CacheStore for PostgresStore {
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
-            let mut database = store.pool.get().await?;
-            let transaction = begin(&mut database, Pool::Cached).await?;
-            let found = cache::get(&transaction, now, &entry_key).await?;
-            transaction.commit().await?;
-            Ok(found)
-        }))
+        Box::pin(self.run(async move { cache::get(&store.pool, now, &entry_key).await }))
     }
 
     fn cache_put<'a>(
@@ -239,23 +250,16 @@ impl CacheStore for PostgresStore {
         let size = entry_size(key, &entry.output);
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
         Box::pin(self.run(async move {
-            let mut database = store.pool.get().await?;
-            let transaction = begin(&mut database, Pool::Cached).await?;
             let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
-            cache::put(&transaction, store.capacity.cached, &entry_key, entry, generation).await?;
-            transaction.commit().await?;
-            Ok(())
+            cache::put(&store.pool, store.capacity.cached, &entry_key, entry, generation).await
         }))
     }
 
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         let (space, store) = (space.to_owned(), Arc::clone(&self.shared));
         Box::pin(self.run(async move {
-            let mut database = store.pool.get().await?;
-            let transaction = begin(&mut database, Pool::Cached).await?;
-            cache::clear(&transaction, &space).await?;
-            transaction.commit().await?;
-            Ok(())
+            let database = store.pool.get().await?;
+            cache::clear(&database, &space).await
         }))
     }
 
@@ -287,7 +291,10 @@ impl RecordStore for PostgresStore {
             when_full: write.when_full,
         };
         let store = Arc::clone(&self.shared);
-        let written = self.run(async move { store.write_record(now, &written).await });
+        let written = self.run(async move {
+            let database = store.pool.get().await?;
+            records::write(&database, store.capacity.records, now, &written).await
+        });
         Box::pin(async move { written.await? })
     }
 
@@ -301,6 +308,18 @@ impl RecordStore for PostgresStore {
         Box::pin(self.run(async move {
             let database = store.pool.get().await?;
             records::page(&database, &space, after.as_deref(), limit).await
+        }))
+    }
+
+    fn records_with_keys<'a>(
+        &'a self,
+        space: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, Vec<Option<Record>>> {
+        let (space, keys, store) = (space.to_owned(), keys.to_vec(), Arc::clone(&self.shared));
+        Box::pin(self.run(async move {
+            let database = store.pool.get().await?;
+            records::get_all(&database, &space, &keys).await
         }))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::database::Database;
 use super::schema::slot_channel;
-use super::slot_lease::{register, renew};
+use super::slot_lease::{register, remove_expired, renew};
 
 /// How often the lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(4);
@@ -23,6 +23,7 @@ pub(crate) async fn keep_lease(store: Weak<Database>) {
             if !renew(&database, owner).await? {
                 store.set_owner(register(&database).await?);
             }
+            remove_expired(&database).await?;
             store.flush_releases().await
         };
         // The next renewal tries again; until then the lease lasts.

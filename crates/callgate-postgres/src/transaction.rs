@@ -1,6 +1,9 @@
-//! Transactions that change what hosts share: one at a time for each pool of capacity.
+//! Transactions that change what hosts share.
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::{GenericClient as _, Object, Transaction};
+use futures_util::future::try_join;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::error::PostgresError;
 use super::usage::Pool;
@@ -14,4 +17,65 @@ pub(crate) async fn begin(database: &mut Object, pool: Pool) -> Result<Transacti
     let lock = transaction.prepare_cached("SELECT pg_advisory_xact_lock($1, $2)").await?;
     transaction.execute(&lock, &[&LOCK_CLASS, &(pool as i32)]).await?;
     Ok(transaction)
+}
+
+/// A transaction of two round trips: it begins with its first statement, and commits with its last one. It is rolled back when it is dropped.
+pub(crate) struct ShortTransaction(Option<Object>);
+
+impl ShortTransaction {
+    /// Begins with a statement, and returns the rows of that. `locked`: the pool that it alone changes.
+    pub(crate) async fn begin(
+        connection: Object,
+        locked: Option<Pool>,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<(Self, Vec<Row>), PostgresError> {
+        // Prepared before anything is sent, so that the order stays.
+        let statement = connection.prepare_cached(statement).await?;
+        let begin = match locked {
+            None => "BEGIN".to_owned(),
+            Some(pool) => format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK_CLASS}, {})", pool as i32),
+        };
+        let transaction = Self(Some(connection));
+        let connection = transaction.connection()?;
+        let (_, rows) =
+            try_join(connection.batch_execute(&begin), connection.query(&statement, parameters)).await?;
+        Ok((transaction, rows))
+    }
+
+    /// The connection, for further statements.
+    pub(crate) fn connection(&self) -> Result<&Object, PostgresError> {
+        self.0.as_ref().ok_or_else(|| PostgresError::Damaged("the transaction has ended".to_owned()))
+    }
+
+    /// Runs a last statement, and commits.
+    pub(crate) async fn commit_with(
+        mut self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<(), PostgresError> {
+        let connection = self.connection()?;
+        let statement = connection.prepare_cached(statement).await?;
+        // If the statement fails, so does the transaction, and to commit is to roll back.
+        try_join(connection.query(&statement, parameters), connection.batch_execute("COMMIT")).await?;
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for ShortTransaction {
+    fn drop(&mut self) {
+        let Some(connection) = self.0.take() else { return };
+        // Nobody has to wait for it. Its locks last until then.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    if connection.batch_execute("ROLLBACK").await.is_err() {
+                        drop(Object::take(connection));
+                    }
+                });
+            }
+            Err(_) => drop(Object::take(connection)),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Usage by tenant and caller, stored in the database: the sums that [`CapacityShares`] need.
 
+use std::collections::HashMap;
+
 use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 
@@ -8,11 +10,10 @@ use super::statement;
 use callgate::host::Account;
 use callgate::state::capacity::CapacityShares;
 
-/// A pool of shared capacity. Its number is also that of the lock that changes of its content need.
+/// A pool of shared capacity, by the number of its usage and of its lock. Functions of the database change the pool of records, 2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pool {
     Limits = 1,
-    Records = 2,
     Cached = 3,
 }
 
@@ -20,21 +21,6 @@ pub(crate) enum Pool {
 const TOTAL: &[u8] = b"";
 
 impl Pool {
-    /// The shares of a pool, with the usage of these accounts.
-    pub(crate) async fn shares(
-        self,
-        database: &impl GenericClient,
-        capacity: usize,
-        accounts: impl IntoIterator<Item = Account>,
-    ) -> Result<CapacityShares, PostgresError> {
-        let accounts: Vec<Account> = accounts.into_iter().collect();
-        let held = self.held(database, holders(&accounts).chain([TOTAL])).await?;
-        let of = |holder: &[u8]| held.iter().find(|(known, _)| known == holder).map_or(0, |(_, held)| *held);
-        let mut shares = CapacityShares::subset(capacity, of(TOTAL));
-        holders(&accounts).for_each(|holder| shares.load(holder, of(holder)));
-        Ok(shares)
-    }
-
     /// Loads the usage of further accounts.
     pub(crate) async fn load_accounts(
         self,
@@ -50,37 +36,27 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes the changed usage.
-    pub(crate) async fn write_back(
+    /// Updates the usage of accounts by these amounts.
+    pub(crate) async fn charge(
         self,
         database: &impl GenericClient,
-        before: &CapacityShares,
-        after: &CapacityShares,
+        charges: &HashMap<Account, i64>,
     ) -> Result<(), PostgresError> {
-        let total = (after.used() != before.used()).then_some((TOTAL, after.used()));
-        let changed: Vec<(&[u8], usize)> = after.changes(before).chain(total).collect();
-        self.set(database, &changed).await
-    }
-
-    /// Updates the usage of an account after something changed its size.
-    pub(crate) async fn recharge(
-        self,
-        database: &impl GenericClient,
-        account: &Account,
-        before: usize,
-        now: usize,
-    ) -> Result<(), PostgresError> {
-        if before == now {
+        if charges.is_empty() {
             return Ok(());
         }
-        let accounts = [*account];
-        let held = self.held(database, holders(&accounts).chain([TOTAL])).await?;
-        let of = |holder: &[u8]| held.iter().find(|(known, _)| known == holder).map_or(0, |(_, held)| *held);
-        let changed: Vec<(&[u8], usize)> = holders(&accounts)
-            .chain([TOTAL])
-            .map(|holder| (holder, of(holder).saturating_sub(before).saturating_add(now)))
-            .collect();
-        self.set(database, &changed).await
+        let tenants: Vec<&[u8]> = charges.keys().map(Account::tenant).collect();
+        let callers: Vec<&[u8]> = charges.keys().map(Account::caller).collect();
+        let amounts: Vec<i64> = charges.values().copied().collect();
+        let charge = "SELECT charge($1, $2, $3, $4)";
+        statement::query(database, charge, &[&(self as i32), &tenants, &callers, &amounts]).await?;
+        Ok(())
+    }
+
+    /// The usage of all holders.
+    pub(crate) async fn used(self, database: &impl GenericClient) -> Result<usize, PostgresError> {
+        let held = self.held(database, [TOTAL].into_iter()).await?;
+        Ok(held.first().map_or(0, |(_, held)| *held))
     }
 
     async fn held(
@@ -89,33 +65,11 @@ impl Pool {
         holders: impl Iterator<Item = &[u8]>,
     ) -> Result<Vec<(Vec<u8>, usize)>, PostgresError> {
         let holders: Vec<&[u8]> = holders.collect();
-        let select = "SELECT holder, held FROM usage WHERE pool = $1 AND holder = ANY($2)";
+        let select = "SELECT holder, sum(held)::bigint FROM usage WHERE pool = $1 AND holder = ANY($2) GROUP BY holder";
         let rows = statement::query(database, select, &[&(self as i32), &holders]).await?;
         // A value that was tampered with counts as full.
         let held = |row: &Row| (row.get(0), usize::try_from(row.get::<_, i64>(1)).unwrap_or(usize::MAX));
         Ok(rows.iter().map(held).collect())
-    }
-
-    async fn set(
-        self,
-        database: &impl GenericClient,
-        changed: &[(&[u8], usize)],
-    ) -> Result<(), PostgresError> {
-        let (freed, held): (Vec<_>, Vec<_>) = changed.iter().copied().partition(|(_, held)| *held == 0);
-        if !freed.is_empty() {
-            let holders: Vec<&[u8]> = freed.iter().map(|(holder, _)| *holder).collect();
-            let delete = "DELETE FROM usage WHERE pool = $1 AND holder = ANY($2)";
-            statement::execute(database, delete, &[&(self as i32), &holders]).await?;
-        }
-        if !held.is_empty() {
-            let holders: Vec<&[u8]> = held.iter().map(|(holder, _)| *holder).collect();
-            let amounts: Vec<i64> =
-                held.iter().map(|(_, held)| i64::try_from(*held).unwrap_or(i64::MAX)).collect();
-            let upsert = "INSERT INTO usage (pool, holder, held) SELECT $1, holder, held FROM unnest($2::bytea[], $3::bigint[]) AS new (holder, held)
-                ON CONFLICT (pool, holder) DO UPDATE SET held = excluded.held";
-            statement::execute(database, upsert, &[&(self as i32), &holders, &amounts]).await?;
-        }
-        Ok(())
     }
 }
 

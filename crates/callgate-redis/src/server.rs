@@ -1,9 +1,9 @@
 //! A server, as one open store uses it: its connections, and what the store knows of its own slots.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callgate::host::{LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
+use callgate::state::acquisition_times::AcquisitionTimes;
 use callgate::state::capacity::Capacity;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
 use jiff::Timestamp;
@@ -18,8 +18,6 @@ use super::slots::{HeldSlots, Slot};
 
 /// The version of the stored format. Data of another version is not used.
 const FORMAT: &str = "1";
-/// How many acquisitions the store remembers the time of.
-const MAX_REMEMBERED_TIMES: usize = 10_000;
 /// How often an acquisition is sent again after some limits were removed to make room.
 const MAX_ATTEMPTS: usize = 64;
 
@@ -47,7 +45,7 @@ pub(crate) struct Server {
     slots: Mutex<HeldSlots>,
     /// Held while releases are sent, so that an acquisition is not sent before an earlier release.
     sending_releases: tokio::sync::Mutex<()>,
-    acquired_at: Mutex<RememberedTimes>,
+    acquired_at: Mutex<AcquisitionTimes>,
 }
 
 /// A part of the store: its keys have one hash tag, so that one node of a cluster has all of them.
@@ -67,13 +65,6 @@ impl Pool {
     ) -> Result<T, RedisStoreError> {
         self.link.run(script, &self.tag, arguments, durability).await
     }
-}
-
-/// The server's times of acquisitions, by key and the caller's time.
-#[derive(Default)]
-struct RememberedTimes {
-    times: HashMap<(String, Micros), Micros>,
-    order: VecDeque<(String, Micros)>,
 }
 
 impl Server {
@@ -156,7 +147,7 @@ impl Server {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn acquired_at(&self) -> MutexGuard<'_, RememberedTimes> {
+    fn acquired_at(&self) -> MutexGuard<'_, AcquisitionTimes> {
         self.acquired_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -205,8 +196,7 @@ impl Server {
         let acquired_at = |correction: &LimitCorrection| match self.clock {
             StoreClock::Callers => Some(since_epoch(correction.acquired_at)),
             StoreClock::Server => {
-                let acquired = (correction.acquisition.key.clone(), since_epoch(correction.acquired_at));
-                self.acquired_at().times.get(&acquired).copied()
+                self.acquired_at().get(&correction.acquisition.key, since_epoch(correction.acquired_at))
             }
         };
         let (time, capacity) = (self.time(now), self.capacity.limits);
@@ -228,18 +218,8 @@ impl Server {
         if self.clock == StoreClock::Callers {
             return;
         }
-        let mut remembered = self.acquired_at();
-        for take in takes {
-            let acquired = (take.key.clone(), since_epoch(now));
-            if remembered.times.insert(acquired.clone(), at).is_none() {
-                remembered.order.push_back(acquired);
-            }
-            if remembered.order.len() > MAX_REMEMBERED_TIMES
-                && let Some(oldest) = remembered.order.pop_front()
-            {
-                remembered.times.remove(&oldest);
-            }
-        }
+        let mut times = self.acquired_at();
+        takes.iter().for_each(|take| times.remember(&take.key, since_epoch(now), at));
     }
 
     /// Sends the releases that the server still has to learn of.

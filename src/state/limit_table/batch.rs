@@ -72,6 +72,7 @@ pub struct LimitBatch {
     /// How many were loaded because they are due for removal.
     pub due_by_now: usize,
     stored: HashMap<String, StoredLimit>,
+    tenants: BTreeSet<Vec<u8>>,
 }
 
 /// What a batch has changed.
@@ -166,17 +167,25 @@ impl<'t> BatchLoader<'t> {
 
     /// The loaded limits.
     pub fn finish(self) -> LimitBatch {
+        let tenants = self.takes.iter().map(|take| take.account.tenant().to_vec());
+        let charged = self.loaded.iter().flat_map(|(_, limit)| limit.charges.iter());
+        let tenants = tenants.chain(charged.map(|(account, _)| account.tenant().to_vec())).collect();
         let Self { before, shares, stored, loaded, due_by_now, .. } = self;
         let mut limits = LimitTable::subset(SharedLimitState { shares, now: before.now });
         for (key, limit) in loaded {
             let due = if let Some(StoredLimit::Row(row)) = stored.get(&key) { row.due } else { None };
             limits.load(&key, limit, due);
         }
-        LimitBatch { limits, before, due_by_now, stored }
+        LimitBatch { limits, before, due_by_now, stored, tenants }
     }
 }
 
 impl LimitBatch {
+    /// The tenants among the holders of capacity.
+    pub fn tenants(&self) -> &BTreeSet<Vec<u8>> {
+        &self.tenants
+    }
+
     /// What is to be written.
     pub fn changes(&self) -> BatchChanges<'_> {
         let after = self.limits.shared_state();

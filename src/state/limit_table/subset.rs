@@ -70,6 +70,11 @@ impl LimitTable {
         Some(LimitView { usage, charges, allowance, due: *due })
     }
 
+    /// The latest known time.
+    pub fn latest_time(&self) -> Micros {
+        self.now
+    }
+
     /// The current shared state.
     pub fn shared_state(&self) -> SharedLimitState {
         SharedLimitState { shares: self.shares.clone(), now: self.now }

@@ -13,7 +13,7 @@ const NAME_LENGTH: usize = 32;
 /// One version of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
-    /// One more than that of the previous version.
+    /// Larger than that of the previous version.
     pub serial: u64,
     /// Distinguishes versions with the same serial number: no two ciphertexts have the same name.
     pub name: String,

@@ -9,6 +9,7 @@ mod envelope;
 mod identity;
 mod keyed_names;
 mod keyless_store;
+mod known_versions;
 mod operations;
 
 use std::array;
@@ -25,7 +26,9 @@ pub use self::copy::{CopiedRecords, CopyError};
 use self::envelope::{Envelope, RecordLocation};
 pub use self::identity::{IntegrityError, has_seals};
 use self::keyless_store::KeylessStore;
+use self::known_versions::{KnownVersion, KnownVersions};
 use super::cache::remaining_room;
+use super::limit_algorithms::since_epoch;
 use crate::host::{
     Allowance, Clock, ConditionalWrite, LimitAcquisition, OnQuotaExceeded, Record, RecordKey, StateStore,
     StoreError,
@@ -60,6 +63,7 @@ pub struct SealedStore {
     /// version. The hash of a record's key selects the lock.
     write_locks: [Mutex<()>; WRITE_LOCKS],
     hasher: RandomState,
+    known: KnownVersions,
 }
 
 /// How many records can be written concurrently.
@@ -78,6 +82,14 @@ pub fn seal_store(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn St
     }
 }
 
+/// The record that a write replaces.
+struct ReplacedRecord {
+    /// Its version in the inner store; `None` if there is no record.
+    version: Option<u64>,
+    /// The serial number of the write.
+    serial: u64,
+}
+
 /// A record with a valid seal that is the latest version.
 struct VerifiedRecord {
     envelope: Envelope,
@@ -92,7 +104,8 @@ impl SealedStore {
     /// Seals the records of a store, without an anchor: a record that is replaced by an older version is not detected.
     pub fn new(inner: Arc<dyn StateStore>, keys: Keys) -> Self {
         let write_locks = array::from_fn(|_| Mutex::default());
-        Self { inner, keys, anchor: None, identity: OnceCell::new(), write_locks, hasher: RandomState::new() }
+        let (identity, hasher, known) = (OnceCell::new(), RandomState::new(), KnownVersions::new());
+        Self { inner, keys, anchor: None, identity, write_locks, hasher, known }
     }
 
     /// Seals the records of a store, and stores their latest versions in `anchor`. `clock` decides whether a record may
@@ -187,11 +200,53 @@ impl SealedStore {
         record: Record,
     ) -> Result<VerifiedRecord, StoreError> {
         match Envelope::open(&self.keys, RecordLocation { store, key }, &record.value) {
-            Some(envelope) => Ok(VerifiedRecord { envelope, version: record.version }),
+            Some(envelope) => {
+                let (version, serial) = (envelope.version(), envelope.serial);
+                self.known.remember(key, KnownVersion { version, inner: record.version, serial });
+                Ok(VerifiedRecord { envelope, version: record.version })
+            }
             None => {
                 Err(altered_error(key, "was changed, or was not written by a holder of the server's keys"))
             }
         }
+    }
+
+    /// What a write replaces. `None` if the stored version is not the expected one.
+    async fn replaced_record(
+        &self,
+        store: &str,
+        now: Timestamp,
+        key: RecordKey<'_>,
+        expected_version: Option<u64>,
+    ) -> Result<Option<ReplacedRecord>, StoreError> {
+        if self.anchor.is_none() {
+            // The inner store checks whether it is still the stored one.
+            match expected_version {
+                // Later than all of an earlier record with this key.
+                None => {
+                    let serial = since_epoch(now).unsigned_abs();
+                    return Ok(Some(ReplacedRecord { version: None, serial }));
+                }
+                Some(version) => {
+                    if let Some(KnownVersion { inner, serial, .. }) = self.known.take(key, version) {
+                        let (version, serial) = (Some(inner), serial.saturating_add(1));
+                        return Ok(Some(ReplacedRecord { version, serial }));
+                    }
+                }
+            }
+        }
+        let (stored, serial) = self.verified_record(store, key).await?;
+        // The inner store deletes expired records before it checks the version.
+        let is_due = |stored: &VerifiedRecord| stored.envelope.forget_at.is_some_and(|at| at <= now);
+        let version = match (&stored, expected_version) {
+            (None, None) => None,
+            (Some(stored), None) if is_due(stored) => None,
+            (Some(stored), Some(expected_version)) if stored.envelope.version() == expected_version => {
+                Some(stored.version)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(ReplacedRecord { version, serial }))
     }
 
     async fn write(
@@ -206,16 +261,10 @@ impl SealedStore {
                 Some(turn) => Some(turn.lock().await),
                 None => None,
             };
-        let (stored, serial) = self.verified_record(store, key).await?;
-        // The inner store deletes expired records before it checks the version.
-        let is_due = |stored: &VerifiedRecord| stored.envelope.forget_at.is_some_and(|at| at <= now);
-        let expected_version = match (&stored, expected_version) {
-            (None, None) => None,
-            (Some(stored), None) if is_due(stored) => None,
-            (Some(stored), Some(expected_version)) if stored.envelope.version() == expected_version => {
-                Some(stored.version)
-            }
-            _ => return Ok(false),
+        let Some(ReplacedRecord { version: expected_version, serial }) =
+            self.replaced_record(store, now, key, expected_version).await?
+        else {
+            return Ok(false);
         };
         check_size(value)?;
         let sealed = Envelope::seal(&self.keys, RecordLocation { store, key }, serial, forget_at, value);

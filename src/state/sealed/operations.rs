@@ -174,6 +174,30 @@ impl RecordStore for SealedStore {
         })
     }
 
+    fn records_with_keys<'a>(
+        &'a self,
+        space: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, Vec<Option<Record>>> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let mut records = Vec::with_capacity(keys.len());
+            if self.anchor.is_some() {
+                for key in keys {
+                    records.push(self.verified_record(store, RecordKey { space, key }).await?.0);
+                }
+            } else {
+                let found = self.inner.records_with_keys(space, keys).await?;
+                for (key, record) in keys.iter().zip(found) {
+                    let key = RecordKey { space, key };
+                    records.push(record.map(|record| self.decrypt_record(store, key, record)).transpose()?);
+                }
+            }
+            let opened = records.into_iter().map(|record| record.map(|record| record.envelope.into()));
+            Ok(opened.collect())
+        })
+    }
+
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let lost = self.inner.has_lost_records(account).await?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub struct CuttingProxy {
-    port: u16,
+    pub port: u16,
     faults: Arc<Faults>,
 }
 
@@ -43,10 +43,6 @@ impl CuttingProxy {
             }
         });
         Self { port, faults }
-    }
-
-    pub fn url(&self, namespace: &str) -> String {
-        format!("redis://127.0.0.1:{}/0?namespace={namespace}", self.port)
     }
 
     pub fn cut_replies(&self, cut: bool) {

@@ -1,0 +1,94 @@
+-- Records: compare-and-swap, the removal of expired ones, and the eviction of older ones of the same account.
+
+-- Removes some expired records that nobody else uses. Returns how many.
+CREATE FUNCTION remove_expired_records(now_micros bigint, most integer) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    tenants bytea[];
+    callers bytea[];
+    amounts bigint[];
+BEGIN
+    WITH removed AS (
+        DELETE FROM records WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM records WHERE forget_at <= now_micros ORDER BY forget_at LIMIT most FOR UPDATE SKIP LOCKED))
+        RETURNING tenant, caller, units
+    ) SELECT array_agg(tenant), array_agg(caller), array_agg(-units) INTO tenants, callers, amounts FROM removed;
+    PERFORM charge(2, tenants, callers, amounts);
+    RETURN coalesce(cardinality(amounts), 0);
+END
+$$;
+
+-- Writes a record if the stored version is the expected one. Returns 'written', 'conflict' or 'full'.
+CREATE FUNCTION write_record(
+    new_space text, new_key bytea, new_value text, expected bigint, expires bigint, now_micros bigint, writer_tenant bytea,
+    writer_caller bytea, size bigint, capacity bigint, evicts boolean
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    stored records%ROWTYPE;
+    evicted bigint;
+    more bigint;
+    free bigint;
+    loses boolean := false;
+    answer text := 'written';
+    -- What was removed, by account.
+    tenants bytea[];
+    callers bytea[];
+    amounts bigint[];
+BEGIN
+    PERFORM pg_advisory_xact_lock(lock_of(convert_to(new_space, 'UTF8') || '\x00' || new_key));
+    WITH removed AS (
+        DELETE FROM records WHERE ctid = ANY (ARRAY(
+            -- One condition: with another one beside it, the whole table would be read.
+            SELECT ctid FROM (
+                SELECT ctid FROM records WHERE forget_at <= now_micros ORDER BY forget_at LIMIT 64 FOR UPDATE SKIP LOCKED
+            ) AS expired
+            UNION ALL SELECT ctid FROM records WHERE space = new_space AND key = new_key AND forget_at <= now_micros))
+        RETURNING tenant, caller, units
+    ) SELECT coalesce(array_agg(tenant), '{}'), coalesce(array_agg(caller), '{}'), coalesce(array_agg(-units), '{}')
+      INTO tenants, callers, amounts FROM removed;
+    SELECT * INTO stored FROM records WHERE space = new_space AND key = new_key FOR UPDATE;
+    IF stored.version IS DISTINCT FROM expected THEN
+        PERFORM charge(2, tenants, callers, amounts);
+        RETURN 'conflict';
+    END IF;
+    stored.tenant := coalesce(stored.tenant, writer_tenant);
+    stored.caller := coalesce(stored.caller, writer_caller);
+    stored.units := coalesce(stored.units, 0);
+    more := greatest(size - stored.units, 0);
+    -- A tenant may use at most what is free, a caller at most what its tenant may still acquire.
+    WHILE more > 0 LOOP
+        SELECT capacity - more - held_by(2, '') - coalesce(sum(amount), 0)
+                - (more + held_by(2, stored.tenant) + coalesce(sum(amount) FILTER (WHERE tenant = stored.tenant), 0))
+                - (more + held_by(2, stored.caller) + coalesce(sum(amount) FILTER (WHERE caller = stored.caller), 0))
+            INTO free FROM unnest(tenants, callers, amounts) AS removed (tenant, caller, amount);
+        EXIT WHEN free >= 0;
+        loses := true;
+        evicted := NULL;
+        IF evicts THEN
+            DELETE FROM records WHERE ctid = (
+                SELECT ctid FROM records WHERE caller = stored.caller AND space = new_space AND key <> new_key
+                ORDER BY version LIMIT 1 FOR UPDATE SKIP LOCKED)
+            RETURNING units INTO evicted;
+        END IF;
+        IF evicted IS NULL THEN
+            answer := 'full';
+            EXIT;
+        END IF;
+        tenants := tenants || stored.tenant;
+        callers := callers || stored.caller;
+        amounts := amounts || -evicted;
+    END LOOP;
+    IF answer = 'written' THEN
+        INSERT INTO records (space, key, value, version, forget_at, tenant, caller, units)
+        VALUES (new_space, new_key, new_value, nextval('versions'), expires, stored.tenant, stored.caller, size)
+        ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, version = excluded.version, forget_at = excluded.forget_at,
+            units = excluded.units;
+        PERFORM charge(2, tenants || stored.tenant, callers || stored.caller, amounts || (size - stored.units));
+    ELSE
+        PERFORM charge(2, tenants, callers, amounts);
+    END IF;
+    IF loses THEN
+        INSERT INTO lost (caller) VALUES (stored.caller) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN answer;
+END
+$$;
