@@ -6,6 +6,7 @@ mod agent_hooks;
 mod approvals;
 mod audit;
 mod backtest;
+mod bundle;
 mod candidate_args;
 mod observability;
 mod open_logs;
@@ -35,6 +36,7 @@ mod test_mutate;
 mod output;
 mod pins;
 mod progress;
+mod published_rules;
 mod proxy;
 mod diagnostic_page;
 mod report;
@@ -51,6 +53,7 @@ mod server_args;
 mod server_list_file;
 mod shared_state;
 mod state_commands;
+mod state_directory;
 mod state_store;
 mod task;
 mod tls_args;
@@ -99,6 +102,7 @@ enum Command {
     Task(task::TaskArgs),
     Proxy(Box<proxy::ProxyArgs>),
     Serve(Box<serve::ServeArgs>),
+    Bundle(bundle::BundleArgs),
     Pins(pins::PinsArgs),
     Hook(Box<hook::HookArgs>),
     Doctor(doctor::DoctorArgs),
@@ -160,6 +164,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Task(arguments) => task::task(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),
+        Command::Bundle(arguments) => bundle::bundle(&arguments, &mut output),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Hook(arguments) => hook::hook(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments, &mut output),
