@@ -124,6 +124,8 @@ mod postgres;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
+mod published_rules;
+#[cfg(test)]
 mod python;
 #[cfg(test)]
 mod recorded;

@@ -24,8 +24,10 @@ pub mod space {
     pub const BUDGETS: &str = "budgets";
     /// The first request number for calls with equal arguments.
     pub const LATEST: &str = "latest";
+    /// What instances share about published rules: their versions, and confirmations.
+    pub const RULES: &str = "rules";
     /// All spaces except [`OWNER`].
-    pub const ALL: [&str; 5] = [CALLS, GRANTS, SESSIONS, BUDGETS, LATEST];
+    pub const ALL: [&str; 6] = [CALLS, GRANTS, SESSIONS, BUDGETS, LATEST, RULES];
 }
 
 /// The key of a record: its space and its name there.

@@ -9,7 +9,7 @@ use super::check;
 use super::exit::{CommandError, ExitStatus};
 use super::git_rules::GitRules;
 use super::json_inputs::read_tools;
-use super::output::{GREEN, Output, RED, print_build_errors, print_renamed_build_errors};
+use super::output::{GREEN, Output, RED, print_build_errors, print_displayed_build_errors};
 use super::progress::Progress;
 use super::run::{CallLine, CallLines, JsonLinesReader, warn_about_invalid_schemas};
 use callgate::Task;
@@ -119,7 +119,7 @@ fn load(path: &Path, files: Option<&GitRules>) -> Result<RulesVersion, ExitStatu
         match files {
             Some(files) => {
                 let (prefix, shown) = files.displayed_prefix();
-                print_renamed_build_errors(&built, &prefix, &shown);
+                print_displayed_build_errors(&built, &|text| text.replace(&prefix, &shown));
             }
             None => print_build_errors(&built),
         }

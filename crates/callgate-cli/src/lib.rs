@@ -7,6 +7,7 @@ mod approvals;
 mod async_runtime;
 mod audit;
 mod backtest;
+mod bundle;
 mod candidate_args;
 mod observability;
 mod open_logs;
@@ -36,6 +37,7 @@ mod test_mutate;
 mod output;
 mod pins;
 mod progress;
+mod published_rules;
 mod proxy;
 mod diagnostic_page;
 mod report;
@@ -51,6 +53,11 @@ mod serve_config;
 mod server_args;
 mod server_list_file;
 mod state_commands;
+<<<<<<< HEAD
+=======
+mod state_directory;
+mod state_store;
+>>>>>>> fleet
 mod task;
 mod tls_args;
 mod tool_server_args;
@@ -98,6 +105,7 @@ enum Command {
     Task(task::TaskArgs),
     Proxy(Box<proxy::ProxyArgs>),
     Serve(Box<serve::ServeArgs>),
+    Bundle(bundle::BundleArgs),
     Pins(pins::PinsArgs),
     Hook(Box<hook::HookArgs>),
     Doctor(doctor::DoctorArgs),
@@ -159,6 +167,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Task(arguments) => task::task(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),
+        Command::Bundle(arguments) => bundle::bundle(&arguments, &mut output),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Hook(arguments) => hook::hook(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments, &mut output),

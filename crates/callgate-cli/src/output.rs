@@ -88,11 +88,11 @@ pub(super) fn print_build_errors(built: &LoadedBundle) {
     print_diagnostics(&built.diagnostics, &built.sources);
 }
 
-/// Prints them with `shown` in place of what begins the names of the files.
-pub(super) fn print_renamed_build_errors(built: &LoadedBundle, prefix: &str, shown: &str) {
-    let text = render::text(&built.diagnostics, &built.sources, true).replace(prefix, shown);
+/// Prints them with the names of files as the user knows them.
+pub(super) fn print_displayed_build_errors(built: &LoadedBundle, displayed: &dyn Fn(&str) -> String) {
+    let text = displayed(&render::text(&built.diagnostics, &built.sources, true));
     let _ = writeln!(anstream::stderr(), "{text}");
-    print_error(render::summary(&built.diagnostics, &built.sources).to_string().replace(prefix, shown));
+    print_error(displayed(&render::summary(&built.diagnostics, &built.sources).to_string()));
 }
 
 /// Prints diagnostics and their summary to stderr.

@@ -17,8 +17,7 @@ use super::open_logs::OpenLogs;
 use super::output::{print_warning, quote_shell_word};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
-use super::reload_output;
-use super::rules_args;
+use super::published_rules::{self, FollowerState, PublishedRulesArgs};
 use super::server_args::{ServerArgs, ServerSetup, merge_context};
 use super::server_list_file::{self, ServersError};
 use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
@@ -43,9 +42,12 @@ const GATEWAY_BUNDLE: &str = "gateway";
     callgate proxy --policies policies/filesystem -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
     callgate proxy --policies my-rules --context context.json --state file:state.db -- my-server --flag")]
 pub(super) struct ProxyArgs {
-    /// Rules files, or directories to search for them. Without any, every call is allowed
+    /// Rules files, or directories to search for them; or the URL of a published bundle: `https://…`, `oci://HOST/REPOSITORY:TAG` or
+    /// `s3://BUCKET/KEY`. Without any, every call is allowed
     #[arg(long, value_name = "PATH", num_args = 1..)]
     policies: Vec<PathBuf>,
+    #[command(flatten)]
+    published: PublishedRulesArgs,
     /// A JSON object, the context of every call: the client's principal, and other values that the rules use
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
@@ -94,7 +96,8 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = merge_context(given, config.context.clone());
     let policies = [arguments.policies.clone(), config.policies.clone()].concat();
-    let rules = match rules_args::load_or_allow_all(&policies) {
+    let mut source = arguments.published.open(&policies)?;
+    let rules = match source.load()? {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
@@ -118,7 +121,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     let logs = OpenLogs::open(&[config.log.clone(), arguments.log.settings()?].concat(), Some(&state.keys))?;
     let candidate = arguments.candidate.load_for_service(config.candidate.clone())?;
     let observability = Observability::new(logs, arguments.metrics.open()?, candidate);
-    let store = state.store;
+    let store = Arc::clone(&state.store);
     observability.warn_of_unrecorded(&rules);
     let mut engine = observability.observe(Engine::builder(rules), GATEWAY_BUNDLE);
     let mut notification_tasks = None;
@@ -127,7 +130,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         engine = engine.observer(notifier);
         notification_tasks = Some(tasks);
     }
-    let engine = engine.store(Arc::clone(&store)).keys(state.keys).build();
+    let engine = engine.store(Arc::clone(&store)).keys(state.keys.clone()).build();
     if let Some(tasks) = &notification_tasks {
         tasks.report_to(engine.clone());
     }
@@ -164,7 +167,8 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if let Some(state) = approvals_state_url(&state.url) {
         gateway = gateway.with_approval_state(state);
     }
-    if !policies.is_empty() || servers.have_rules() || config_file.is_some() {
+    let has_rules = !source.is_empty();
+    if has_rules || servers.have_rules() || config_file.is_some() {
         gateway = gateway.with_rule_reload();
     }
     let gateway = Arc::new(observability.observe_gateway(gateway));
@@ -178,15 +182,19 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         proxy_http::HttpServerSetup::Invalid => return Ok(ExitStatus::Failure),
     };
     let mut watches = Vec::new();
-    if !policies.is_empty() {
-        watches.push(reload_output::start_watcher(&rules_engine, &policies)?);
+    let updates = source.follow(
+        &rules_engine,
+        &FollowerState { runtime: &runtime, store: Arc::clone(&state.store), url: &state.url },
+    )?;
+    if has_rules {
         notify_clients_of_reloads(&rules_engine, &gateway, runtime.handle());
     }
     servers.watch_rules(&gateway, runtime.handle())?;
     watches.extend(observability.watch_candidate()?);
     let refresh = {
-        let gateway = Arc::downgrade(&gateway);
+        let (gateway, followed) = (Arc::downgrade(&gateway), updates.followed.clone());
         move |metrics: &Metrics| {
+            published_rules::show_metrics(followed.as_ref(), metrics);
             let servers = gateway.upgrade().map(|gateway| gateway.servers_up()).unwrap_or_default();
             metrics.set_upstreams_up(&servers);
         }

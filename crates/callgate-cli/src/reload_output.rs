@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use super::exit::CommandError;
-use super::output::{count_noun, print_build_errors, print_note, print_test_failures, print_warning};
+use super::output::{
+    count_noun, print_displayed_build_errors, print_note, print_test_failures, print_warning,
+};
 use callgate::engine::{Candidate, Engine, RejectionReason, ReloadEvent};
 use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 use callgate_policy_tests::PolicyTests;
@@ -16,8 +18,11 @@ const MAX_LISTED_RELAXATIONS: usize = 20;
 
 /// Starts watching, until the returned value is dropped.
 pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
-    let active = engine.clone();
-    engine.on_change(move |change| report_event(change, &active));
+    let output = ReloadOutput {
+        confirm: "restart to apply them, or revert the changes".to_owned(),
+        displayed: Box::new(str::to_owned),
+    };
+    report_changes(engine, output);
     watch(Reloader::new(engine.clone(), policies).with_tests(PolicyTests))
 }
 
@@ -36,6 +41,20 @@ pub(super) fn start_candidate_watcher(
     watch(reloader)
 }
 
+/// What differs in the reports of rules from different sources.
+pub(super) struct ReloadOutput {
+    /// What to do with pending rules.
+    pub(super) confirm: String,
+    /// A text with the names of files as the user knows them.
+    pub(super) displayed: Box<dyn Fn(&str) -> String + Send + Sync>,
+}
+
+/// Reports changes of the rules of an engine.
+pub(super) fn report_changes(engine: &Engine, output: ReloadOutput) {
+    let active = engine.clone();
+    engine.on_change(move |change| report_event(change, &active, &output));
+}
+
 fn watch(reloader: Reloader) -> Result<RulesWatcher, CommandError> {
     RulesWatcher::start(reloader, WatcherOptions::default())
         .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
@@ -45,7 +64,7 @@ fn short_revision(revision: &str) -> &str {
     revision.get(..REVISION_LENGTH).unwrap_or(revision)
 }
 
-fn report_event(change: &ReloadEvent, engine: &Engine) {
+fn report_event(change: &ReloadEvent, engine: &Engine, output: &ReloadOutput) {
     let active = engine.revision();
     let active = short_revision(&active);
     match change {
@@ -53,7 +72,7 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
             print_note(format!("rules reloaded: revision {} → {}", short_revision(from), short_revision(to)));
         }
         ReloadEvent::Rejected(refused) => {
-            print_reason(&refused.reason);
+            print_reason(&refused.reason, &output.displayed);
             print_warning(format!(
                 "the reload is rejected, and revision {active} stays active; fix the rules"
             ));
@@ -67,9 +86,9 @@ fn report_event(change: &ReloadEvent, engine: &Engine) {
                 print_warning(format!("and {}", count_noun(more, "more change", "more changes")));
             }
             print_warning(format!(
-                "the changed rules (revision {}) may allow more, so revision {active} stays active; restart to apply \
-                 them, or revert the changes",
-                short_revision(&held.revision)
+                "the changed rules (revision {}) may allow more, so revision {active} stays active; {}",
+                short_revision(&held.revision),
+                output.confirm
             ));
         }
         ReloadEvent::Reverted => print_note(format!("the rules match the active revision {active} again")),
@@ -84,7 +103,7 @@ fn report_candidate_event(change: &ReloadEvent, candidate: &Candidate) {
             print_note(format!("candidate rules loaded: revision {}", short_revision(to)));
         }
         ReloadEvent::Rejected(refused) => {
-            print_reason(&refused.reason);
+            print_reason(&refused.reason, &str::to_owned);
             print_warning(match candidate.is_loaded() {
                 true => {
                     "the reload of the candidate rules is rejected, and those before stay loaded; fix the rules"
@@ -98,10 +117,11 @@ fn report_candidate_event(change: &ReloadEvent, candidate: &Candidate) {
     }
 }
 
-fn print_reason(reason: &RejectionReason) {
+/// Prints why rules are rejected.
+pub(super) fn print_reason(reason: &RejectionReason, displayed: &dyn Fn(&str) -> String) {
     match reason {
-        RejectionReason::Errors(built) => print_build_errors(built),
-        why @ RejectionReason::TestFailures(text) => print_test_failures(text, why),
+        RejectionReason::Errors(built) => print_displayed_build_errors(built, displayed),
+        why @ RejectionReason::TestFailures(text) => print_test_failures(&displayed(text), why),
         why => print_warning(why),
     }
 }

@@ -18,8 +18,7 @@ use super::observability::Observability;
 use super::open_logs::OpenLogs;
 use super::output::{print_diagnostics, print_note, print_warning};
 use super::proxy_http::parse_address;
-use super::reload_output;
-use super::rules_args;
+use super::published_rules::{self, FollowerState, PublishedRulesArgs};
 use super::shutdown_signal::wait_for_shutdown;
 use super::tls_args::TlsArgs;
 use super::tool_server_args::ToolServerArgs;
@@ -55,9 +54,12 @@ pub(super) struct ServeArgs {
     /// on the command line come after it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Rules files, or directories to search for them
+    /// Rules files, or directories to search for them; or the URL of a published bundle: `https://…`, `oci://HOST/REPOSITORY:TAG` or
+    /// `s3://BUCKET/KEY`
     #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
     policies: Vec<PathBuf>,
+    #[command(flatten)]
+    published: PublishedRulesArgs,
     /// Listen at this address
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS, conflicts_with = "stdio")]
     listen: String,
@@ -110,7 +112,8 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
-    let rules = match rules_args::load(&arguments.policies) {
+    let mut source = arguments.published.open(&arguments.policies)?;
+    let rules = match source.load()? {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
@@ -163,7 +166,10 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     if let Some(tasks) = &notification_tasks {
         tasks.report_to(engine.clone());
     }
-    let _watcher = reload_output::start_watcher(&engine, &arguments.policies)?;
+    let updates = source.follow(
+        &engine,
+        &FollowerState { runtime: &runtime, store: Arc::clone(&state.store), url: &state.url },
+    )?;
     let _candidate_watcher = observability.watch_candidate()?;
     let servers = {
         let _runtime = runtime.enter();
@@ -185,8 +191,9 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
     };
     let health = HealthProbe::new(Arc::clone(&state.store), servers_up);
     let refresh = {
-        let servers = servers.clone();
+        let (servers, followed) = (servers.clone(), updates.followed.clone());
         move |metrics: &Metrics| {
+            published_rules::show_metrics(followed.as_ref(), metrics);
             metrics
                 .set_upstreams_up(&servers.as_ref().map(|servers| servers.servers_up()).unwrap_or_default());
         }
@@ -197,6 +204,9 @@ pub(super) fn serve(arguments: &ServeArgs) -> Result<ExitStatus, CommandError> {
         .with_report_timeout(arguments.report_timeout)
         .with_max_connections(arguments.most_connections)
         .with_log(|text| print_warning(text));
+    if let Some(followed) = updates.followed.clone() {
+        server = server.with_followed_bundle(followed);
+    }
     if let Some(answers) = channel_answers {
         server = server.with_channel_answers(answers);
     }

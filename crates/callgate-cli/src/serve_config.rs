@@ -10,9 +10,10 @@ use callgate::diagnostic::{
 };
 use callgate::policy;
 use callgate::source::{self, YamlNode};
+use callgate_bundle::BundleSource;
 
 /// The options whose values are paths.
-const PATHS: [&str; 11] = [
+const PATHS: [&str; 14] = [
     "policies",
     "auth",
     "tls-cert",
@@ -24,6 +25,9 @@ const PATHS: [&str; 11] = [
     "notify",
     "servers",
     "audit-key",
+    "policies-signed-by",
+    "policies-dir",
+    "policies-credentials",
 ];
 /// What precedes the path in values of `state` and `log`.
 const PATH_PREFIXES: [&str; 2] = ["file:", "audit:"];
@@ -132,7 +136,7 @@ fn add(
 /// A value whose path, if it is one, is relative to the directory of the file.
 fn located(name: &str, text: &str, file: &Path) -> OsString {
     let below = file.parent().unwrap_or_else(|| Path::new(""));
-    if PATHS.contains(&name) {
+    if PATHS.contains(&name) && !(name == "policies" && BundleSource::is_url(text)) {
         return below.join(text).into();
     }
     if !["state", "log"].contains(&name) {
@@ -173,6 +177,15 @@ mod tests {
         let expected = "callgate serve --policies rules --policies more.yaml --listen 127.0.0.1:0 --state file:state.db \
                         --log audit:audit.jsonl --log calls.jsonl --log stderr --log otlp:http://127.0.0.1:4318 \
                         --most-connections 50 --config serve.yaml --listen 127.0.0.1:9";
+        assert_eq!(found.join(" "), expected);
+    }
+
+    #[test]
+    fn urls_of_rules_are_no_paths() {
+        let file = "policies: https://rules.example.com/payments.json\npolicies_signed_by: keys\npolicies_dir: bundles\n";
+        let found = expanded(file, &[]).unwrap();
+        let expected = "callgate serve --policies https://rules.example.com/payments.json --policies-signed-by keys \
+                        --policies-dir bundles --config serve.yaml";
         assert_eq!(found.join(" "), expected);
     }
 

@@ -7,6 +7,7 @@ use callgate::approval::Inbox;
 use callgate::engine::Engine;
 use callgate::host::{StateStore, SystemClock};
 use callgate::json::{Map, Value};
+use callgate_bundle::FollowedBundle;
 use callgate_http::Caller;
 use callgate_mcp::ToolServers;
 use tokio::sync::watch;
@@ -27,6 +28,8 @@ pub(crate) struct Api {
     pub(crate) context: Map,
     /// The servers whose tools are run here rather than by hosts.
     pub(crate) tool_servers: Option<Arc<ToolServers>>,
+    /// The published bundle that the rules come from.
+    pub(crate) followed: Option<FollowedBundle>,
     /// Becomes true at shutdown: no operation is started any more.
     pub(crate) closing: watch::Receiver<bool>,
 }
@@ -38,10 +41,10 @@ impl Api {
         activity: Arc<Activity>,
         settings: ApiSettings,
     ) -> Self {
-        let ApiSettings { context, report_timeout, tool_servers, closing } = settings;
+        let ApiSettings { context, report_timeout, tool_servers, followed, closing } = settings;
         let inbox = Inbox::new(store, engine.keys().clone(), SystemClock);
         let operations = OperationTable::new(report_timeout);
-        Self { engine, inbox, activity, operations, context, tool_servers, closing }
+        Self { engine, inbox, activity, operations, context, tool_servers, followed, closing }
     }
 
     /// The unique name of a caller.
@@ -58,6 +61,8 @@ pub(crate) struct ApiSettings {
     pub(crate) report_timeout: Duration,
     /// The servers whose tools are run here rather than by hosts.
     pub(crate) tool_servers: Option<Arc<ToolServers>>,
+    /// The published bundle that the rules come from.
+    pub(crate) followed: Option<FollowedBundle>,
     /// Becomes true at shutdown.
     pub(crate) closing: watch::Receiver<bool>,
 }

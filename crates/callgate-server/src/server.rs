@@ -8,6 +8,7 @@ use axum::Router;
 use callgate::engine::{Engine, EngineBuilder};
 use callgate::host::StateStore;
 use callgate::json::{Map, json};
+use callgate_bundle::FollowedBundle;
 use callgate_http::{
     Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator, Tls,
     check_listen_address, serve_connections,
@@ -65,6 +66,7 @@ pub struct DecisionServer {
     context: Map,
     tool_servers: Option<Arc<ToolServers>>,
     channel_answers: Option<ChannelAnswers>,
+    followed: Option<FollowedBundle>,
     report_timeout: Duration,
     max_connections: usize,
     log: Box<dyn Fn(&str) + Send + Sync>,
@@ -97,6 +99,7 @@ impl DecisionServer {
             context: Map::new(),
             tool_servers: None,
             channel_answers: None,
+            followed: None,
             report_timeout: REPORT_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
             log: Box::new(|_| {}),
@@ -139,6 +142,13 @@ impl DecisionServer {
     #[must_use]
     pub fn with_channel_answers(mut self, answers: ChannelAnswers) -> Self {
         self.channel_answers = Some(answers);
+        self
+    }
+
+    /// Shows the status of the published bundle that the rules come from, and of the other instances that follow it.
+    #[must_use]
+    pub fn with_followed_bundle(mut self, followed: FollowedBundle) -> Self {
+        self.followed = Some(followed);
         self
     }
 
@@ -216,6 +226,7 @@ impl DecisionServer {
             context: self.context,
             report_timeout: self.report_timeout,
             tool_servers: self.tool_servers,
+            followed: self.followed,
             closing: closing.clone(),
         };
         let api = Arc::new(Api::new(self.engine, self.store, self.activity.0, settings));
@@ -277,6 +288,7 @@ impl DecisionServer {
             context: self.context,
             report_timeout: self.report_timeout,
             tool_servers: self.tool_servers,
+            followed: self.followed,
             closing,
         };
         let api = Api::new(self.engine, self.store, self.activity.0, settings);

@@ -33,6 +33,6 @@ mod pending_approvals;
 #[cfg(feature = "otel")]
 mod otlp;
 
-pub use metrics::{CONTENT_TYPE, Metrics};
+pub use metrics::{CONTENT_TYPE, Metrics, PublishedVersions};
 #[cfg(feature = "otel")]
 pub use otlp::{OtlpError, OtlpExporter};

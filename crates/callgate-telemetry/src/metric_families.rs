@@ -104,6 +104,16 @@ pub(crate) struct ServerLabels {
     pub(crate) server: String,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct PublishedLabels {
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct CheckLabels {
+    pub(crate) result: &'static str,
+}
+
 type Seconds = Gauge<f64, AtomicU64>;
 
 /// All metrics.
@@ -127,6 +137,11 @@ pub(crate) struct MetricFamilies {
     pub(crate) rules_pending: Family<BundleLabels, Gauge>,
     pub(crate) rules_loaded_at: Family<BundleLabels, Seconds>,
     pub(crate) rules_info: Family<RevisionLabels, Gauge>,
+    pub(crate) published_version: Family<PublishedLabels, Gauge>,
+    pub(crate) published_newest: Family<PublishedLabels, Gauge>,
+    pub(crate) published_checked_at: Family<PublishedLabels, Seconds>,
+    pub(crate) published_checks: Family<CheckLabels, Counter>,
+    pub(crate) published_rejected: Family<PublishedLabels, Counter>,
     pub(crate) candidate_calls: Family<DifferenceLabels, Counter>,
     pub(crate) candidate_differences: Family<CandidateLabels, Counter>,
     pub(crate) candidate_skipped: Counter,
@@ -155,6 +170,11 @@ impl Default for MetricFamilies {
             rules_pending: Family::default(),
             rules_loaded_at: Family::default(),
             rules_info: Family::default(),
+            published_version: Family::default(),
+            published_newest: Family::default(),
+            published_checked_at: Family::default(),
+            published_checks: Family::default(),
+            published_rejected: Family::default(),
             candidate_calls: Family::default(),
             candidate_differences: Family::default(),
             candidate_skipped: Counter::default(),
@@ -182,6 +202,11 @@ impl MetricFamilies {
         add_empty(&families.rules_pending);
         add_empty(&families.rules_loaded_at);
         add_empty(&families.rules_info);
+        add_empty(&families.published_version);
+        add_empty(&families.published_newest);
+        add_empty(&families.published_checked_at);
+        add_empty(&families.published_checks);
+        add_empty(&families.published_rejected);
         add_empty(&families.candidate_calls);
         add_empty(&families.candidate_differences);
         add_empty(&families.upstream_up);
@@ -232,6 +257,7 @@ impl MetricFamilies {
         );
         registry.register("hook_failures", "Failures of hooks of the host", self.hook_failures.clone());
         self.register_rules(&mut registry);
+        self.register_published(&mut registry);
         self.register_candidate(&mut registry);
         registry.register(
             "upstream_up",
@@ -280,6 +306,34 @@ impl MetricFamilies {
             "candidate_skipped_calls",
             "Calls that candidate rules did not evaluate, because they are slower than the calls",
             self.candidate_skipped.clone(),
+        );
+    }
+
+    fn register_published(&self, registry: &mut Registry) {
+        registry.register(
+            "bundle_version",
+            "The version of the published bundle whose rules are in effect",
+            self.published_version.clone(),
+        );
+        registry.register(
+            "bundle_newest_version",
+            "The newest version of the published bundle that this instance has accepted",
+            self.published_newest.clone(),
+        );
+        registry.register(
+            "bundle_checked_timestamp_seconds",
+            "When the publisher of the bundle last answered",
+            self.published_checked_at.clone(),
+        );
+        registry.register(
+            "bundle_checks",
+            "Checks for a newer version of the published bundle, by result",
+            self.published_checks.clone(),
+        );
+        registry.register(
+            "bundle_rejected",
+            "Published bundles that were refused, or whose rules were rejected",
+            self.published_rejected.clone(),
         );
     }
 

@@ -14,9 +14,9 @@ use prometheus_client::registry::Registry;
 
 use crate::bounded_labels::{BoundedNames, ToolNames};
 use crate::metric_families::{
-    BundleLabels, CallLabels, CandidateLabels, CodeLabels, DecisionLabels, DifferenceLabels, HookLabels,
-    LimitLabels, MetricFamilies, PolicyLabels, ReasonLabels, ReloadLabels, RevisionLabels, ServerLabels,
-    ToolLabels, VerdictLabels,
+    BundleLabels, CallLabels, CandidateLabels, CheckLabels, CodeLabels, DecisionLabels, DifferenceLabels,
+    HookLabels, LimitLabels, MetricFamilies, PolicyLabels, PublishedLabels, ReasonLabels, ReloadLabels,
+    RevisionLabels, ServerLabels, ToolLabels, VerdictLabels,
 };
 use crate::pending_approvals::PendingApprovals;
 
@@ -33,6 +33,25 @@ pub struct Metrics {
     /// The rules whose changes are reported.
     bundle: Arc<str>,
     shared: Arc<Shared>,
+}
+
+/// The versions of a published bundle that an instance has, and how its checks for newer ones went.
+#[derive(Clone, Debug, Default)]
+pub struct PublishedVersions {
+    /// The name of the bundle, which comes from its publisher.
+    pub bundle: String,
+    /// The version whose rules are in effect.
+    pub active: u64,
+    /// The newest accepted version.
+    pub newest: u64,
+    /// When the publisher last answered.
+    pub checked_at: Option<Timestamp>,
+    /// The number of checks that succeeded.
+    pub checks: u64,
+    /// The number of checks that failed.
+    pub failed_checks: u64,
+    /// The number of bundles that were refused or rejected.
+    pub rejected: u64,
 }
 
 type LostEvents = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -101,6 +120,26 @@ impl Metrics {
         for (server, is_up) in servers {
             family.get_or_create(&ServerLabels { server: server.clone() }).set((*is_up).into());
         }
+    }
+
+    /// Sets which version of a published bundle this instance has, and how its checks for newer ones went.
+    pub fn set_published_rules(&self, versions: &PublishedVersions) {
+        let families = &self.shared.families;
+        let labels = PublishedLabels { name: versions.bundle.clone() };
+        let gauge = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        families.published_version.get_or_create(&labels).set(gauge(versions.active));
+        families.published_newest.get_or_create(&labels).set(gauge(versions.newest));
+        let checked_at = versions.checked_at.map_or(0.0, |time| time.as_duration().as_secs_f64());
+        families.published_checked_at.get_or_create(&labels).set(checked_at);
+        for (result, count) in [("succeeded", versions.checks), ("failed", versions.failed_checks)] {
+            let counter = families.published_checks.get_or_create(&CheckLabels { result });
+            counter.inner().store(count, Ordering::Relaxed);
+        }
+        families
+            .published_rejected
+            .get_or_create(&labels)
+            .inner()
+            .store(versions.rejected, Ordering::Relaxed);
     }
 
     /// Adds a source of `callgate_log_events_lost_total`: the number of events that a log has lost so far.

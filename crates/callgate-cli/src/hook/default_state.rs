@@ -1,9 +1,7 @@
 //! The state store of hooks that name none: a file in the user's state directory, which only its owner can read.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use crate::exit::CommandError;
+use crate::state_directory::state_directory;
 
 /// The URL of the default state store, whose directory is created if missing.
 ///
@@ -24,13 +22,4 @@ pub(crate) fn default_state_url() -> Result<String, CommandError> {
     let path =
         path.to_str().ok_or_else(|| CommandError::new("the state directory is not UTF-8; use `--state`"))?;
     Ok(format!("file:{path}"))
-}
-
-/// The directory of Callgate's files below the user's state directory. `None` if that is unknown.
-pub(super) fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|directory| directory.is_absolute());
-    let base = absolute("XDG_STATE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
-        .or_else(|| absolute("LOCALAPPDATA"))?;
-    Some(base.join("callgate"))
 }

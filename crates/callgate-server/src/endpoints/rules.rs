@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callgate::engine::ConfirmError;
 use callgate::json::{Value, json};
+use callgate_bundle::FollowedBundle;
 use callgate_http::Access;
 use schemars::SchemaGenerator;
 
@@ -44,6 +45,26 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         responses: &[(200, "The rules, now in effect.")],
         handler: |api, request| Box::pin(confirm(api, request)),
     },
+    Endpoint {
+        method: Method::Get,
+        path: "/v1/rules/instances",
+        access: Access::Approver,
+        summary: "Get which version of a published bundle each instance has that shares the state store, and why it has not a newer one.",
+        body: None,
+        query: &[],
+        responses: &[(200, "The instances.")],
+        handler: |api, request| Box::pin(instances(api, request)),
+    },
+    Endpoint {
+        method: Method::Post,
+        path: "/v1/rules/check",
+        access: Access::Admin,
+        summary: "Check now whether a newer version of the bundle is published. Instances that share the state store follow.",
+        body: None,
+        query: &[],
+        responses: &[(202, "The check begins.")],
+        handler: |api, request| Box::pin(check(api, request)),
+    },
 ];
 
 async fn caller(_: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -64,6 +85,22 @@ async fn confirm(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse,
         }
         Err(error) => Err(Problem::new(409, "nothing_pending", error.to_string())),
     }
+}
+
+async fn instances(api: &Arc<Api>, _: ApiRequest) -> Result<ApiResponse, Problem> {
+    Ok(ApiResponse::ok(json!({ "instances": followed(api)?.instances().await? })))
+}
+
+async fn check(api: &Arc<Api>, _: ApiRequest) -> Result<ApiResponse, Problem> {
+    followed(api)?.check_now();
+    Ok(ApiResponse::new(202, json!({ "status": "checking" })))
+}
+
+fn followed(api: &Api) -> Result<&FollowedBundle, Problem> {
+    api.followed.as_ref().ok_or_else(|| {
+        let detail = "the rules of this server are files, and not a published bundle";
+        Problem::new(409, "not_published", detail)
+    })
 }
 
 fn document(api: &Api) -> Value {
@@ -97,5 +134,6 @@ fn document(api: &Api) -> Value {
             "at": rejected.rejected_at.to_string(),
             "summary": rejected.reason.summary(),
         })),
+        "bundle": api.followed.as_ref().map(|followed| followed.status().report),
     })
 }

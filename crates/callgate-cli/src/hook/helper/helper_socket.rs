@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use callgate::json::{Value, digest, json};
 
-use crate::hook::default_state::state_directory;
+use crate::state_directory::state_directory;
 
 /// The longest path of a socket that every Unix takes.
 const MAX_PATH: usize = 100;
