@@ -125,6 +125,14 @@ fn what_is_not_known_is_doubted() {
         ("Remove-Item -Recurse C:/x", Dynamic),
         ("del /s x", Dynamic),
         ("=rm x", Dynamic),
+        ("bash --norc -i", Dynamic),
+        ("python3", Dynamic),
+        ("python3 -i", Dynamic),
+        ("node", Dynamic),
+        ("ssh host", Dynamic),
+        ("sudo -s", Dynamic),
+        ("sudo chroot /x", Dynamic),
+        ("script /dev/null", Dynamic),
         ("python -c 'x'", Inline),
         ("python3.12 - <<A\nx\nA", Inline),
         ("node -e 'x'", Inline),
@@ -149,6 +157,12 @@ fn what_is_not_known_is_doubted() {
         "npm ci",
         "ls $X",
         "git log -p",
+        "python --version",
+        "python -m pytest",
+        "node x.js",
+        "ssh host ls",
+        "env -i",
+        "sudo -i ls",
     ] {
         assert_eq!(analyze(text).doubts, [], "{text}");
     }
