@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use callgate::json::{Value, json};
+use callgate::json::json;
 
 use super::TestDir;
 use crate::packages;
