@@ -14,6 +14,7 @@ use super::{CommandResult, TestDir};
 mod helper;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod real_agents;
+mod recorded;
 
 const RULES: &str = r#"
 policies:
