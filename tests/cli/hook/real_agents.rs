@@ -1,5 +1,5 @@
 //! Sessions of the agents themselves, whose own hook runners call `callgate hook`: Codex 0.169.0, Gemini CLI 0.61.0 and Cline 3.0.65, all under
-//! Apache-2.0, installed once below `target/packages` (240 MB to download, 560 MB on disk). A model on this machine follows a script.
+//! Apache-2.0, installed once below `target/packages` (240 MB to download, 660 MB on disk). A model on this machine follows a script.
 //!
 //! The licence of Claude Code does not say whether tests may install it; its events are recorded (`recorded.rs`).
 
