@@ -89,7 +89,8 @@ impl HookSettings {
                     "C:/ProgramData/gemini-cli/settings.json",
                 ],
                 next_step: "Restart Gemini CLI, then run `callgate doctor gemini-cli`",
-                managed_next_step: "Restart Gemini CLI, then run `callgate doctor gemini-cli`",
+                managed_next_step: "Set `hooksConfig.enabled` to true in this file: without it, users can switch hooks off. Restart Gemini CLI, \
+                                    then run `callgate doctor gemini-cli`",
                 program: Some(("gemini", "0.61.0")),
             }),
             Agent::Cursor => Some(&Self {

@@ -116,6 +116,15 @@ fn has_value(object: &CstObject, name: &str, value: bool) -> bool {
     setting.is_some_and(|setting| setting.value() == value)
 }
 
+/// Whether Gemini CLI's list of disabled hooks has one of ours.
+fn lists_own_hook(members: &CstObject) -> bool {
+    let list = members.object_value("hooksConfig").and_then(|config| config.array_value("disabled"));
+    let names = list.map(|list| list.elements()).unwrap_or_default();
+    names.iter().any(|name| {
+        name.as_string_lit().is_some_and(|name| name.decoded_value().is_ok_and(|name| name.contains(MARKER)))
+    })
+}
+
 /// The setting that switches hooks off, if there is one.
 ///
 /// # Errors
@@ -132,6 +141,8 @@ pub(crate) fn is_disabled(text: &str) -> Result<Option<&'static str>, String> {
         Some("hooksConfig.enabled")
     } else if is(members.object_value("tools"), "enableHooks", false) {
         Some("tools.enableHooks")
+    } else if lists_own_hook(&members) {
+        Some("hooksConfig.disabled")
     } else {
         None
     })
@@ -254,6 +265,11 @@ mod tests {
             ("{\"disableAllHooks\": true}", Some("disableAllHooks")),
             ("{\"hooksConfig\": {\"enabled\": false}}", Some("hooksConfig.enabled")),
             ("{\"tools\": {\"enableHooks\": false}}", Some("tools.enableHooks")),
+            ("{\"hooksConfig\": {\"disabled\": [\"mine\"]}}", None),
+            (
+                "{\"hooksConfig\": {\"disabled\": [\"sh -c ': callgate-hook; x'\"]}}",
+                Some("hooksConfig.disabled"),
+            ),
         ] {
             assert_eq!(is_disabled(text), Ok(setting), "{text}");
         }
