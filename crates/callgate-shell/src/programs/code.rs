@@ -96,11 +96,12 @@ pub(crate) fn powershell_reason(program: &str, arguments: &[crate::word::ShellWo
     if is_capital(halves.next()) && is_capital(halves.next()) && halves.next().is_none() {
         return Some("it may be a command of PowerShell");
     }
-    if WINDOWS_PROGRAMS.contains(&program) {
+    let name = program.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    if WINDOWS_PROGRAMS.contains(&name) {
         return Some("it may be a command of `cmd.exe`");
     }
-    if matches!(program, "powershell" | "pwsh") && arguments.iter().any(|word| is_encoded_command(&word.text))
-    {
+    if matches!(name, "powershell" | "pwsh") && arguments.iter().any(|word| is_encoded_command(&word.text)) {
         return Some("it has commands of another shell");
     }
     let has_slash_flag = arguments.iter().any(|word| {
