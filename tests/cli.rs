@@ -55,6 +55,10 @@ impl TestDir {
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CALLGATE_KEYS"] {
             command.env_remove(variable);
         }
+        // Tests may run in a coding agent.
+        for variable in ["CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ATTENDED", "GEMINI_PROJECT_DIR"] {
+            command.env_remove(variable);
+        }
         command
     }
 

@@ -4,6 +4,7 @@
 //! 0.169.0; Gemini CLI, docs/hooks/reference.md of 0.61.0; Cursor, cursor.com/docs/hooks; Cline, docs.cline.bot/features/hooks.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use callgate::json::{self, Value, json};
 
@@ -11,6 +12,9 @@ use super::{CommandResult, TestDir};
 
 #[cfg(unix)]
 mod helper;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod real_agents;
+mod recorded;
 
 const RULES: &str = r#"
 policies:
@@ -444,6 +448,15 @@ fn installed_hooks_bite_and_doctor_reports_when_they_do_not() {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(dir.run_at_home(&install).code, Some(0));
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "{agent}: installing again changes nothing");
+        if agent == "codex" {
+            let untrusted = dir.run_at_home(&doctor);
+            assert!(
+                untrusted.code == Some(1) && untrusted.stdout.contains("until its user trusts it"),
+                "{}",
+                untrusted.transcript()
+            );
+            trust_in_codex(&dir, "");
+        }
         let healthy = dir.run_at_home(&doctor);
         assert_eq!(healthy.code, Some(0), "{}", healthy.transcript());
         assert!(healthy.stdout.contains("force pushes are not allowed"), "{}", healthy.transcript());
@@ -472,6 +485,107 @@ fn installed_hooks_bite_and_doctor_reports_when_they_do_not() {
         let uninstalled = dir.run_at_home(&["uninstall", client, "--hooks"]);
         assert_eq!(uninstalled.code, Some(0), "{}", uninstalled.transcript());
         assert!(!path.exists(), "{agent}: the file that was created is removed");
+    }
+}
+
+/// Writes what Codex writes if its user trusts the hook, and more settings.
+fn trust_in_codex(dir: &TestDir, more: &str) {
+    let hooks = dir.0.path().join(".codex/hooks.json");
+    let config = format!(
+        "{more}\n[hooks.state.\"{}:pre_tool_use:0:0\"]\ntrusted_hash = \"sha256:00\"\n",
+        hooks.display()
+    );
+    fs::write(dir.0.path().join(".codex/config.toml"), config).unwrap();
+}
+
+#[test]
+fn doctor_reports_how_hooks_are_bypassed() {
+    let dir = test_dir();
+    let install = |client: &str| {
+        let installed = dir.run_at_home(&["install", client, "--hooks", "--policies", "rules.yaml"]);
+        assert_eq!(installed.code, Some(0), "{}", installed.transcript());
+    };
+    let doctor = |agent: &str| dir.run_at_home(&["doctor", agent, "--canary", "git push --force"]);
+    install("codex");
+    for (settings, code, text) in [
+        ("", 0, "codex features disable unified_exec"),
+        ("[features]\nhooks = false", 1, "`features.hooks`"),
+        ("[features]\ncodex_hooks = false", 1, "`features.codex_hooks`"),
+    ] {
+        trust_in_codex(&dir, settings);
+        let examined = doctor("codex");
+        assert_eq!(examined.code, Some(code), "{settings}: {}", examined.transcript());
+        assert!(examined.stdout.contains(text), "{settings}: {}", examined.transcript());
+    }
+    trust_in_codex(&dir, "[features]\nunified_exec = false");
+    assert!(!doctor("codex").stdout.contains("unified_exec"));
+    // The project's settings, too.
+    fs::create_dir_all(dir.0.path().join("project/.codex")).unwrap();
+    fs::write(dir.0.path().join("project/.codex/config.toml"), "features.hooks = false").unwrap();
+    let mut command = dir.command(&["doctor", "codex", "--canary", "git push --force"]);
+    command.current_dir(dir.0.path().join("project")).env("HOME", dir.0.path()).env_remove("CODEX_HOME");
+    let examined = CommandResult::from(command.output().unwrap());
+    assert!(
+        examined.code == Some(1) && examined.stdout.contains(".codex/config.toml"),
+        "{}",
+        examined.transcript()
+    );
+
+    install("claude-code");
+    let rules = dir.0.path().join("rules.yaml");
+    let mode = |mode| fs::set_permissions(&rules, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o666);
+    let examined = doctor("claude-code");
+    assert!(examined.code == Some(1) && examined.stdout.contains("rules.yaml"), "{}", examined.transcript());
+    mode(0o644);
+    // The agent's version is that of its program.
+    let bin = dir.0.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("claude"), "#!/bin/sh\necho '1.0.0 (Claude Code)'\n").unwrap();
+    fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = dir.command(&["doctor", "claude-code", "--canary", "git push --force"]);
+    command.env("HOME", dir.0.path()).env_remove("CLAUDE_CONFIG_DIR");
+    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    let examined = CommandResult::from(command.output().unwrap());
+    assert_eq!(examined.code, Some(0), "{}", examined.transcript());
+    assert!(examined.stdout.contains("`1.0.0 (Claude Code)`"), "{}", examined.transcript());
+}
+
+#[test]
+fn hooks_of_administrators_have_files_of_their_own() {
+    let dir = test_dir();
+    for (client, file) in [
+        ("claude-code", "claude-code/managed-settings.json"),
+        ("codex", "codex/hooks.json"),
+        ("gemini", "gemini-cli/settings.json"),
+        ("cursor", "cursor/hooks.json"),
+    ] {
+        let arguments =
+            ["install", client, "--hooks", "--scope", "managed", "--policies", "rules.yaml", "--dry-run"];
+        let shown = dir.run_at_home(&arguments);
+        assert_eq!(shown.code, Some(0), "{}", shown.transcript());
+        if cfg!(target_os = "linux") {
+            assert!(shown.stdout.contains(&format!("/etc/{file}")), "{}", shown.transcript());
+        }
+    }
+    let servers = dir.run_at_home(&["install", "cursor", "--scope", "managed", "--policies", "rules.yaml"]);
+    assert!(servers.code == Some(2) && servers.stderr.contains("--hooks"), "{}", servers.transcript());
+}
+
+#[test]
+fn an_agent_that_nobody_attends_is_not_asked() {
+    let dir = test_dir();
+    let event = before("claude-code", "Bash", json!({ "command": "deploy" }));
+    let file = dir.0.path().join("event.json");
+    fs::write(&file, event.to_string()).unwrap();
+    for more in [&["--in-process"][..], &[]] {
+        let arguments = ["hook", "claude-code", "--policies", "rules.yaml", "--state", "file:state.db"];
+        let mut command = dir.command(&[&arguments, more].concat());
+        command.env("CLAUDE_CODE_SESSION_ATTENDED", "0").env("XDG_RUNTIME_DIR", dir.0.path().join("run"));
+        command.stdin(fs::File::open(&file).unwrap());
+        let denied = CommandResult::from(command.output().unwrap());
+        assert!(is_blocked("claude-code", &denied), "{}", denied.transcript());
+        assert!(denied.stderr.contains("pending approval"), "{}", denied.transcript());
     }
 }
 

@@ -96,6 +96,22 @@ impl EditedFile {
         self.write(&self.path, text)
     }
 
+    /// Lets all users read the file: a new one can be read by its owner only.
+    ///
+    /// # Errors
+    /// The permissions can't be changed.
+    pub(crate) fn let_all_users_read(&self) -> Result<(), CommandError> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let error = |error: io::Error| write_error(&self.path, &error);
+            let mut permissions = fs::metadata(&self.path).map_err(error)?.permissions();
+            permissions.set_mode(permissions.mode() | 0o444);
+            fs::set_permissions(&self.path, permissions).map_err(error)?;
+        }
+        Ok(())
+    }
+
     /// Writes the file, and removes the backup if the two are equal now; a file of which the backup is empty did not exist, and is removed.
     /// Returns the path of a backup that stays.
     pub(crate) fn restore(&self, text: &str) -> Result<Option<PathBuf>, CommandError> {

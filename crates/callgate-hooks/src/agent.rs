@@ -53,13 +53,14 @@ impl Agent {
     /// # Errors
     /// The event is not one that this agent sends: the answer is that of [`refuse`](Self::refuse).
     pub fn read_event(self, event: &Value) -> Result<HookEvent, EventError> {
-        match self {
+        let event = match self {
             Self::ClaudeCode => claude_code::read(event),
             Self::Codex => codex::read(event),
             Self::GeminiCli => gemini_cli::read(event),
             Self::Cursor => cursor::read(event),
             Self::Cline => cline::read(event),
-        }
+        }?;
+        Ok(event.with_absolute_paths())
     }
 
     /// The answer to an event.

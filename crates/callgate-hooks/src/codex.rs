@@ -63,6 +63,16 @@ fn read_tool(event: EventReader<'_>) -> Result<ToolUse, EventError> {
     let is_shell = used.calls.iter().any(|call| call.tool == "Bash");
     if is_shell {
         used.cwd = input.optional_string("workdir")?;
+        // Codex applies a patch in a command itself, and runs no other hook for it.
+        if let Some(command) = used.calls.first().and_then(|call| call.input.get("command")?.as_str()) {
+            let edit = |path: String| NormalizedCall {
+                tool: "Edit".to_owned(),
+                input: json!({ "file_path": path, "patch": command }),
+            };
+            let edits: Vec<NormalizedCall> =
+                patch_paths::read_command(command)?.into_iter().map(edit).collect();
+            used.calls.extend(edits);
+        }
     }
     Ok(used.with_id(id))
 }

@@ -1,5 +1,7 @@
 //! An event of an agent, independent of the agent.
 
+use std::path::Path;
+
 use callgate::json::Value;
 
 use crate::tool_use::ToolUse;
@@ -35,6 +37,16 @@ impl HookEvent {
             can_ask: false,
             kind,
         }
+    }
+
+    /// The same with absolute paths of files, if the directory of the tool is known.
+    pub(crate) fn with_absolute_paths(mut self) -> Self {
+        if let EventKind::BeforeTool(tool) | EventKind::AfterTool(tool, _) = &mut self.kind {
+            let directory = Path::new(self.cwd.as_deref().unwrap_or_default());
+            let directory = tool.cwd.as_ref().map_or_else(|| directory.to_owned(), |own| directory.join(own));
+            tool.make_paths_absolute(&directory);
+        }
+        self
     }
 }
 

@@ -8,6 +8,7 @@ mod agent;
 mod answer;
 mod claude_code;
 mod cline;
+mod cline_tools;
 mod codex;
 mod cursor;
 mod event;

@@ -1,8 +1,13 @@
 //! Normalises tools: the agent's tool and input → calls that policies match, and back.
 
+use std::path::Path;
+
 use callgate::json::{Map, Value};
 
 use crate::event_error::EventError;
+
+/// The normalised tools whose input has a `file_path`.
+const FILE_TOOLS: [&str; 4] = ["Read", "Write", "Edit", "Delete"];
 
 /// How an agent's tool is normalised.
 pub(crate) struct ToolRule {
@@ -92,6 +97,23 @@ impl ToolUse {
     /// The same with the agent's id of the call.
     pub(crate) fn with_id(self, id: Option<String>) -> Self {
         Self { id, ..self }
+    }
+
+    /// Makes the paths of read and edited files absolute. A path that begins with `~` stays: only some agents replace it.
+    pub(crate) fn make_paths_absolute(&mut self, directory: &Path) {
+        if !directory.has_root() {
+            return;
+        }
+        for call in self.calls.iter_mut().filter(|call| FILE_TOOLS.contains(&call.tool.as_str())) {
+            let Some(path) = call.input.get("file_path").and_then(Value::as_str) else { continue };
+            if path.is_empty() || path.starts_with('~') {
+                continue;
+            }
+            let absolute = directory.join(path).to_str().map(str::to_owned);
+            if let (Some(absolute), Some(members)) = (absolute, call.input.as_object_mut()) {
+                members.insert("file_path".to_owned(), absolute.into());
+            }
+        }
     }
 
     /// The input in the agent's form. `None` if the agent's input can't be made of it, so the tool must not run with it.

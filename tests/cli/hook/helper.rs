@@ -68,7 +68,7 @@ impl TestDir {
 /// What the helper itself answers.
 fn ask(socket: &Path, event: &Value) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    write!(stream, "{{\"project\":null}}\n{event}").unwrap();
+    write!(stream, "{{\"project\":null,\"attended\":true}}\n{event}").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -214,7 +214,7 @@ fn requests_that_are_no_events_are_refused() {
     dir.bash("ls");
     let socket = dir.socket();
     assert!(ask(&socket, &json!([1])).contains("can't use the event"));
-    for cut in ["", "{}\n", "{\"project\":1}\n{}", "no json"] {
+    for cut in ["", "{}\n", "{\"project\":1,\"attended\":true}\n{}", "{\"project\":null}\n{}", "no json"] {
         let mut stream = UnixStream::connect(&socket).unwrap();
         stream.write_all(cut.as_bytes()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();

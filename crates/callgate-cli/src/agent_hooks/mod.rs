@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::output::quote_shell_word;
 use callgate_hooks::Agent;
 
-pub(crate) use settings_edit::{HookEntry, add_hooks, find_commands, is_disabled, remove_hooks};
+pub(crate) use settings_edit::{
+    HookEntry, InstalledHook, add_hooks, allows_managed_hooks_only, find_hooks, is_disabled, remove_hooks,
+};
 
 /// The first word of every command that is installed, by which it is found again. The shell ignores it.
 const MARKER: &str = ": callgate-hook;";
@@ -27,8 +29,14 @@ pub(crate) struct HookSettings {
     /// Events whose hooks are chosen by the tool, and all others.
     tool_events: &'static [&'static str],
     other_events: &'static [&'static str],
+    /// The file of administrators, which applies to all users: on Linux, macOS and Windows.
+    managed: [&'static str; 3],
     /// What the user has to do afterwards.
     pub(crate) next_step: &'static str,
+    /// What administrators have to do afterwards.
+    pub(crate) managed_next_step: &'static str,
+    /// The agent's program, and its version with which the hooks were tested, if there is one.
+    pub(crate) program: Option<(&'static str, &'static str)>,
 }
 
 impl HookSettings {
@@ -42,7 +50,14 @@ impl HookSettings {
                 project: ".claude/settings.json",
                 tool_events: &["PreToolUse", "PostToolUse", "PostToolUseFailure"],
                 other_events: &["UserPromptSubmit", "SessionStart", "SessionEnd"],
+                managed: [
+                    "/etc/claude-code/managed-settings.json",
+                    "/Library/Application Support/ClaudeCode/managed-settings.json",
+                    "C:/Program Files/ClaudeCode/managed-settings.json",
+                ],
                 next_step: "Restart Claude Code, then run `callgate doctor claude-code`",
+                managed_next_step: "Users can't remove these hooks. Restart Claude Code, then run `callgate doctor claude-code`",
+                program: Some(("claude", "2.1.332")),
             }),
             Agent::Codex => Some(&Self {
                 agent: Agent::Codex,
@@ -51,7 +66,15 @@ impl HookSettings {
                 project: ".codex/hooks.json",
                 tool_events: &["PreToolUse", "PostToolUse"],
                 other_events: &["UserPromptSubmit", "SessionStart"],
-                next_step: "Start Codex and trust the hooks when it asks, then run `callgate doctor codex`",
+                managed: [
+                    "/etc/codex/hooks.json",
+                    "/etc/codex/hooks.json",
+                    "C:/ProgramData/OpenAI/Codex/hooks.json",
+                ],
+                next_step: "Start Codex, send a message and trust the hooks that it shows, then run `callgate doctor codex`",
+                managed_next_step: "Set `hooks = true` under `[features]` in `requirements.toml` beside this file: without it, users can \
+                                    switch hooks off. Then run `callgate doctor codex`",
+                program: Some(("codex", "0.169.0")),
             }),
             Agent::GeminiCli => Some(&Self {
                 agent: Agent::GeminiCli,
@@ -60,7 +83,15 @@ impl HookSettings {
                 project: ".gemini/settings.json",
                 tool_events: &["BeforeTool", "AfterTool"],
                 other_events: &["BeforeAgent", "SessionStart", "SessionEnd"],
+                managed: [
+                    "/etc/gemini-cli/settings.json",
+                    "/Library/Application Support/GeminiCli/settings.json",
+                    "C:/ProgramData/gemini-cli/settings.json",
+                ],
                 next_step: "Restart Gemini CLI, then run `callgate doctor gemini-cli`",
+                managed_next_step: "Set `hooksConfig.enabled` to true in this file: without it, users can switch hooks off. Restart Gemini CLI, \
+                                    then run `callgate doctor gemini-cli`",
+                program: Some(("gemini", "0.61.0")),
             }),
             Agent::Cursor => Some(&Self {
                 agent: Agent::Cursor,
@@ -69,7 +100,14 @@ impl HookSettings {
                 project: ".cursor/hooks.json",
                 tool_events: &["preToolUse", "postToolUse", "postToolUseFailure"],
                 other_events: &["beforeSubmitPrompt", "sessionStart", "sessionEnd"],
+                managed: [
+                    "/etc/cursor/hooks.json",
+                    "/Library/Application Support/Cursor/hooks.json",
+                    "C:/ProgramData/Cursor/hooks.json",
+                ],
                 next_step: "Restart Cursor, then run `callgate doctor cursor`",
+                managed_next_step: "Restart Cursor, then run `callgate doctor cursor`",
+                program: None,
             }),
             Agent::Cline => None,
         }
@@ -86,6 +124,16 @@ impl HookSettings {
     /// The settings file of the project in this directory.
     pub(crate) fn project_file(&self, directory: &Path) -> PathBuf {
         directory.join(self.project)
+    }
+
+    /// The settings file of administrators on this operating system.
+    pub(crate) fn managed_file(&self) -> PathBuf {
+        let [linux, macos, windows] = self.managed;
+        PathBuf::from(match std::env::consts::OS {
+            "macos" => macos,
+            "windows" => windows,
+            _ => linux,
+        })
     }
 
     /// The event before a tool, by which tools are denied.

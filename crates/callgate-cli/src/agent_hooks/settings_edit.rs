@@ -75,18 +75,54 @@ pub(crate) fn remove_hooks(text: &str) -> Result<String, String> {
     Ok(if is_changed { root.to_string() } else { text.to_owned() })
 }
 
-/// The installed commands of an event, as the agent runs them.
+/// An installed command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InstalledHook {
+    /// The command, as the agent runs it.
+    pub(crate) command: String,
+    /// The position of its entry in the list of its event, and its own in the entry.
+    pub(crate) position: (usize, usize),
+}
+
+/// The installed commands of an event.
 ///
 /// # Errors
 /// The text is not a settings file.
-pub(crate) fn find_commands(text: &str, event: &str) -> Result<Vec<String>, String> {
+pub(crate) fn find_hooks(text: &str, event: &str) -> Result<Vec<InstalledHook>, String> {
     let root = parse(text)?;
     let list = root
         .object_value()
         .and_then(|members| members.object_value("hooks"))
         .and_then(|hooks| hooks.array_value(event));
-    let own = list.map(|list| list.elements()).unwrap_or_default().into_iter().filter(is_own);
-    Ok(own.flat_map(|node| commands(&node)).filter(|command| command.contains(MARKER)).collect())
+    let entries = list.map(|list| list.elements()).unwrap_or_default();
+    let hooks = entries.iter().enumerate().flat_map(|(entry, node)| {
+        let commands = commands(node).into_iter().enumerate();
+        commands.map(move |(handler, command)| InstalledHook { command, position: (entry, handler) })
+    });
+    Ok(hooks.filter(|hook| hook.command.contains(MARKER)).collect())
+}
+
+/// Whether the settings say that only hooks of administrators run.
+///
+/// # Errors
+/// The text is not a settings file.
+pub(crate) fn allows_managed_hooks_only(text: &str) -> Result<bool, String> {
+    let root = parse(text)?;
+    Ok(root.object_value().is_some_and(|members| has_value(&members, "allowManagedHooksOnly", true)))
+}
+
+fn has_value(object: &CstObject, name: &str, value: bool) -> bool {
+    let setting = object.get(name).and_then(|member| member.value()?.as_boolean_lit());
+    setting.is_some_and(|setting| setting.value() == value)
+}
+
+/// Whether Gemini CLI's list of disabled hooks has one of ours.
+fn lists_own_hook(members: &CstObject) -> bool {
+    let list = members.object_value("hooksConfig").and_then(|config| config.array_value("disabled"));
+    let names = list.map(|list| list.elements()).unwrap_or_default();
+    names.iter().any(|name| {
+        name.as_string_lit().is_some_and(|name| name.decoded_value().is_ok_and(|name| name.contains(MARKER)))
+    })
 }
 
 /// The setting that switches hooks off, if there is one.
@@ -97,8 +133,7 @@ pub(crate) fn is_disabled(text: &str) -> Result<Option<&'static str>, String> {
     let root = parse(text)?;
     let Some(members) = root.object_value() else { return Ok(None) };
     let is = |object: Option<CstObject>, name: &str, value: bool| {
-        let setting = object.and_then(|object| object.get(name)?.value()?.as_boolean_lit());
-        setting.is_some_and(|setting| setting.value() == value)
+        object.is_some_and(|object| has_value(&object, name, value))
     };
     Ok(if is(Some(members.clone()), "disableAllHooks", true) {
         Some("disableAllHooks")
@@ -106,6 +141,8 @@ pub(crate) fn is_disabled(text: &str) -> Result<Option<&'static str>, String> {
         Some("hooksConfig.enabled")
     } else if is(members.object_value("tools"), "enableHooks", false) {
         Some("tools.enableHooks")
+    } else if lists_own_hook(&members) {
+        Some("hooksConfig.disabled")
     } else {
         None
     })
@@ -184,11 +221,8 @@ mod tests {
             ] {
                 let entry = entry(agent, &command);
                 let after = add_hooks(before, &entry).unwrap();
-                assert_eq!(
-                    find_commands(&after, entry.settings.first_event()),
-                    Ok(vec![command.clone()]),
-                    "{after}"
-                );
+                let installed = InstalledHook { command: command.clone(), position: (0, 0) };
+                assert_eq!(find_hooks(&after, entry.settings.first_event()), Ok(vec![installed]), "{after}");
                 assert_eq!(add_hooks(&after, &entry).as_ref(), Ok(&after));
                 let moved = super::super::hook_command(agent, "/opt/callgate", &[]);
                 let moved = add_hooks(&after, &HookEntry { command: &moved, ..entry }).unwrap();
@@ -213,7 +247,7 @@ mod tests {
         let moved =
             add_hooks(&text, &HookEntry { command: "/bin/sh -c ': callgate-hook; new'", ..entry }).unwrap();
         assert!(moved.contains("mine"), "{moved}");
-        assert_eq!(find_commands(&moved, "PreToolUse").unwrap().len(), 1, "{moved}");
+        assert_eq!(find_hooks(&moved, "PreToolUse").unwrap().len(), 1, "{moved}");
     }
 
     #[test]
@@ -231,6 +265,11 @@ mod tests {
             ("{\"disableAllHooks\": true}", Some("disableAllHooks")),
             ("{\"hooksConfig\": {\"enabled\": false}}", Some("hooksConfig.enabled")),
             ("{\"tools\": {\"enableHooks\": false}}", Some("tools.enableHooks")),
+            ("{\"hooksConfig\": {\"disabled\": [\"mine\"]}}", None),
+            (
+                "{\"hooksConfig\": {\"disabled\": [\"sh -c ': callgate-hook; x'\"]}}",
+                Some("hooksConfig.disabled"),
+            ),
         ] {
             assert_eq!(is_disabled(text), Ok(setting), "{text}");
         }

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::agent_environment::AgentEnvironment;
 use super::records::HookRecords;
 use callgate::call::{Outcome, OutcomeKind, ToolCall};
 use callgate::engine::Engine;
@@ -25,18 +26,14 @@ const WITHHELD: &str = "[withheld: Callgate could not check this result]";
 pub(super) struct HookRequest {
     pub(super) agent: Agent,
     pub(super) event: HookEvent,
-    /// The project's directory, if the agent names it to its hooks. It stays the same when the agent changes its own.
-    pub(super) project: Option<String>,
+    pub(super) environment: AgentEnvironment,
 }
 
-/// The project's directory that an agent names in the environment of its hooks.
-pub(super) fn project_directory(agent: Agent) -> Option<String> {
-    let project = std::env::var(match agent {
-        Agent::ClaudeCode => "CLAUDE_PROJECT_DIR",
-        Agent::GeminiCli => "GEMINI_PROJECT_DIR",
-        _ => return None,
-    });
-    project.ok().filter(|directory| Path::new(directory).is_absolute())
+impl HookRequest {
+    pub(super) fn new(agent: Agent, mut event: HookEvent, environment: AgentEnvironment) -> Self {
+        event.can_ask &= environment.is_attended;
+        Self { agent, event, environment }
+    }
 }
 
 /// The answer to an event that can't be decided.
@@ -60,8 +57,8 @@ pub(super) async fn verdict(
     request: &HookRequest,
     given: Map,
 ) -> Result<Verdict, String> {
-    let HookRequest { agent, event, project } = request;
-    let context = call_context(request, project.as_deref(), given);
+    let HookRequest { agent, event, .. } = request;
+    let context = call_context(request, given);
     let name = format!("{}/{}", agent.name(), event.session);
     let records = HookRecords { store, session: name.clone(), account: Account::from_context(&context) };
     let session = engine.session().with_name(name).with_context(context.clone());
@@ -70,8 +67,8 @@ pub(super) async fn verdict(
 }
 
 /// The context of calls: what the operator gives, and what the agent says of itself.
-fn call_context(request: &HookRequest, project: Option<&str>, given: Map) -> Value {
-    let event = &request.event;
+fn call_context(request: &HookRequest, given: Map) -> Value {
+    let HookRequest { event, environment, .. } = request;
     let mut context = given;
     let mut set = |name: &str, value: Option<&str>| match value {
         Some(value) => drop(context.insert(name.to_owned(), value.into())),
@@ -87,7 +84,7 @@ fn call_context(request: &HookRequest, project: Option<&str>, given: Map) -> Val
     };
     set("agent", Some(request.agent.name()));
     set("cwd", cwd.as_deref());
-    set("workspace", project.or(event.workspace.as_deref()));
+    set("workspace", environment.project.as_deref().or(event.workspace.as_deref()));
     set("permission_mode", event.permission_mode.as_deref());
     Value::Object(context)
 }

@@ -3,6 +3,7 @@
 //! Whatever fails denies in the way that this agent understands: invalid or huge input, broken rules, a store that can't be used, a panic, and
 //! a decision that takes too long.
 
+mod agent_environment;
 mod decision;
 mod default_state;
 mod file_identity;
@@ -19,8 +20,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use agent_environment::AgentEnvironment;
+use decision::HookRequest;
 pub(super) use decision::REFUSALS;
-use decision::{HookRequest, project_directory};
 #[cfg(unix)]
 use helper::HelperReply;
 use hook_engine::{HookEngine, undecided};
@@ -113,7 +115,7 @@ pub(super) fn hook(arguments: &HookArgs) -> Result<ExitStatus, CommandError> {
     let answer = catch_unwind(AssertUnwindSafe(|| match read_event(agent) {
         Ok((event, text)) => {
             lock(&output).event = Some(event.clone());
-            let request = HookRequest { agent, event, project: project_directory(agent) };
+            let request = HookRequest::new(agent, event, AgentEnvironment::read(agent));
             answer(arguments, &request, &text)
         }
         Err(reason) => agent.refuse(&format!("Callgate can't use the event: {reason}")),
@@ -130,7 +132,7 @@ fn answer(arguments: &HookArgs, request: &HookRequest, text: &str) -> Answer {
     if !arguments.in_process
         && let Some(socket) = helper::HelperSocket::find()
     {
-        match helper::ask(&socket, request.project.as_deref(), text) {
+        match helper::ask(&socket, &request.environment, text) {
             HelperReply::Answer(answer) => return answer,
             HelperReply::NotRunning => helper::start(&socket),
             // To decide again could count the call twice.

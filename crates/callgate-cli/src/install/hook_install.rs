@@ -34,6 +34,7 @@ fn open(whose: &ClientArgs) -> Result<(&'static HookSettings, EditedFile), Comma
             CommandError::new("the settings file can't be located, because `HOME` is not set; use `--file`")
         })?,
         (None, ConfigScope::Project) => settings.project_file(Path::new("")),
+        (None, ConfigScope::Managed) => settings.managed_file(),
     };
     Ok((settings, EditedFile::open(path, BACKUP_SUFFIX)?))
 }
@@ -66,6 +67,9 @@ pub(super) fn install(
     if is_changed {
         let without = without_hooks(&file)?;
         file.replace(&text, &without)?;
+        if whose.scope == ConfigScope::Managed {
+            file.let_all_users_read()?;
+        }
     }
     write_title(&file, output)?;
     if !is_changed {
@@ -78,7 +82,11 @@ pub(super) fn install(
         "\nBackup without Callgate: {}",
         escape_line(&file.backup_path().display().to_string())
     )?;
-    writeln!(output, "{}.", settings.next_step)?;
+    let next_step = match whose.scope {
+        ConfigScope::Managed => settings.managed_next_step,
+        ConfigScope::User | ConfigScope::Project => settings.next_step,
+    };
+    writeln!(output, "{next_step}.")?;
     Ok(ExitStatus::Success)
 }
 

@@ -93,6 +93,8 @@ enum ConfigScope {
     User,
     /// The config file of the project in the current directory
     Project,
+    /// The settings file of administrators, which users can't change; only with `--hooks`
+    Managed,
 }
 
 impl ClientArgs {
@@ -107,6 +109,9 @@ impl ClientArgs {
                         facts.title
                     ))
                 })?
+            }
+            (None, ConfigScope::Managed) => {
+                return Err(CommandError::new("`--scope managed` is for hooks; add `--hooks`"));
             }
             (None, ConfigScope::Project) => facts.project_file(Path::new("")).ok_or_else(|| {
                 CommandError::new(format!("{} has no project config files; omit `--scope`", facts.title))

@@ -19,6 +19,9 @@ pub(super) struct Invocation<'a> {
     pub(super) parsed: ParsedArguments,
 }
 
+/// Programs that run commands of their input, or of a terminal.
+const READERS_OF_COMMANDS: [&str; 5] = ["parallel", "tmux", "screen", "script", "expect"];
+
 impl Analysis<'_> {
     /// Follows a command of expanded words.
     pub(super) fn run_command(&mut self, words: &[ShellWord], files: &RedirectedFiles, state: State) -> Flow {
@@ -155,7 +158,7 @@ impl Analysis<'_> {
         if runs_project_scripts(canonical, first.map(|word| word.text.as_str())) {
             self.doubt(DoubtKind::Scripts, "it runs scripts that a project defines");
         }
-        if has_flag(parsed, "--checkpoint-action") || *canonical == "parallel" || *canonical == "tmux" {
+        if has_flag(parsed, "--checkpoint-action") || READERS_OF_COMMANDS.contains(canonical) {
             self.doubt(DoubtKind::Dynamic, "a program runs commands that are known only when it runs");
         }
     }
@@ -211,10 +214,10 @@ impl Analysis<'_> {
         }
         match (&self.input.text, self.input.is_given) {
             (Some(_), _) => self.doubt(DoubtKind::Inline, "it has code of another language"),
-            (None, true) => {
+            // Without a given input too: agents can write to programs that run.
+            (None, _) => {
                 self.doubt(DoubtKind::Dynamic, "an interpreter reads code that is known only when it runs")
             }
-            (None, false) => {}
         }
     }
 }

@@ -12,6 +12,9 @@ use crate::word::{Certainty, ShellWord};
 /// The flags of `find` and `fd` behind which a command begins.
 const COMMAND_FLAGS: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
+/// Wrappers that start a shell if they are given no command.
+const SHELL_STARTERS: [&str; 4] = ["ssh", "mosh", "chroot", "nsenter"];
+
 /// A wrapper that a command is.
 pub(super) struct FoundWrapper {
     /// The number of subcommands.
@@ -159,6 +162,11 @@ impl Analysis<'_> {
         let program = Program::find(invocation.name);
         let parsed = ParsedArguments::new(program, &arguments, Some(wrapper.operands_before()));
         let Some(begin) = self.command_begin(wrapper, &parsed, &arguments, &state) else {
+            let has_shell_flag = parsed.flags.iter().any(|flag| matches!(flag.written.as_str(), "-s" | "-i"));
+            let is_sudo = matches!(invocation.canonical, "sudo" | "doas");
+            if SHELL_STARTERS.contains(&invocation.canonical) || is_sudo && has_shell_flag {
+                self.doubt(DoubtKind::Dynamic, "a shell reads commands that are known only when it runs");
+            }
             return Flow::same(state);
         };
         let own = arguments.get(..begin).unwrap_or_default();

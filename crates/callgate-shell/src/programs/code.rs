@@ -57,6 +57,37 @@ fn behind_address(command: &str) -> Option<&str> {
     }
 }
 
+/// Programs of Windows, whose rules of quoting and whose effects are not known here.
+const WINDOWS_PROGRAMS: [&str; 27] = [
+    "bcdedit",
+    "bitsadmin",
+    "certutil",
+    "cipher",
+    "cmdkey",
+    "cscript",
+    "diskpart",
+    "icacls",
+    "mshta",
+    "msiexec",
+    "net",
+    "net1",
+    "netsh",
+    "ntdsutil",
+    "reagentc",
+    "reg",
+    "regedit",
+    "regsvr32",
+    "rundll32",
+    "sc",
+    "schtasks",
+    "setx",
+    "takeown",
+    "vssadmin",
+    "wevtutil",
+    "wmic",
+    "wscript",
+];
+
 /// Why a command may be one of PowerShell or `cmd.exe`, of which other rules hold. `None` if it looks like one of a POSIX shell.
 pub(crate) fn powershell_reason(program: &str, arguments: &[crate::word::ShellWord]) -> Option<&'static str> {
     let mut halves = program.split('-');
@@ -65,16 +96,30 @@ pub(crate) fn powershell_reason(program: &str, arguments: &[crate::word::ShellWo
     if is_capital(halves.next()) && is_capital(halves.next()) && halves.next().is_none() {
         return Some("it may be a command of PowerShell");
     }
+    let name = program.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    if WINDOWS_PROGRAMS.contains(&name) {
+        return Some("it may be a command of `cmd.exe`");
+    }
+    if matches!(name, "powershell" | "pwsh") && arguments.iter().any(|word| is_encoded_command(&word.text)) {
+        return Some("it has commands of another shell");
+    }
     let has_slash_flag = arguments.iter().any(|word| {
         let mut chars = word.text.chars();
         chars.next() == Some('/')
             && chars.next().is_some_and(|c| c.is_ascii_alphabetic())
             && chars.next().is_none()
     });
-    let is_builtin =
-        ["del", "erase", "rd", "rmdir", "copy", "xcopy", "robocopy", "move", "format", "reg", "net"];
+    let is_builtin = ["del", "erase", "rd", "rmdir", "copy", "xcopy", "robocopy", "move", "format"];
     (is_builtin.contains(&program.to_ascii_lowercase().as_str()) && has_slash_flag)
         .then_some("it may be a command of `cmd.exe`")
+}
+
+/// Whether a word is the flag of PowerShell for code in Base64, of which any beginning is accepted.
+fn is_encoded_command(word: &str) -> bool {
+    let name = word.to_ascii_lowercase();
+    let name = name.strip_prefix(['-', '/']).unwrap_or_default();
+    !name.is_empty() && ("encodedcommand".starts_with(name) || name == "ec")
 }
 
 #[cfg(test)]

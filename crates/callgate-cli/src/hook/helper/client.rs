@@ -7,7 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use super::helper_socket::HelperSocket;
-use super::{parse_answer, request_header};
+use super::parse_answer;
+use crate::hook::agent_environment::AgentEnvironment;
 use callgate_hooks::Answer;
 
 /// What became of a request to a helper.
@@ -20,12 +21,16 @@ pub(in crate::hook) enum HelperReply {
 }
 
 /// Sends an event to the helper. The caller limits the time.
-pub(in crate::hook) fn ask(socket: &HelperSocket, project: Option<&str>, event: &str) -> HelperReply {
+pub(in crate::hook) fn ask(
+    socket: &HelperSocket,
+    environment: &AgentEnvironment,
+    event: &str,
+) -> HelperReply {
     let stream = match UnixStream::connect(socket.path()) {
         Ok(stream) => stream,
         Err(_) => return HelperReply::NotRunning,
     };
-    match exchange(stream, project, event) {
+    match exchange(stream, environment, event) {
         Ok(text) => match parse_answer(&text) {
             Some(answer) => HelperReply::Answer(answer),
             None => HelperReply::Lost("the helper ended before it answered".to_owned()),
@@ -34,8 +39,8 @@ pub(in crate::hook) fn ask(socket: &HelperSocket, project: Option<&str>, event: 
     }
 }
 
-fn exchange(mut stream: UnixStream, project: Option<&str>, event: &str) -> std::io::Result<String> {
-    stream.write_all(request_header(project).as_bytes())?;
+fn exchange(mut stream: UnixStream, environment: &AgentEnvironment, event: &str) -> std::io::Result<String> {
+    stream.write_all(environment.to_line().as_bytes())?;
     stream.write_all(event.as_bytes())?;
     stream.shutdown(Shutdown::Write)?;
     let mut text = String::new();

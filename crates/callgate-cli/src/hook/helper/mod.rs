@@ -14,27 +14,14 @@ pub(super) use client::{HelperReply, ask, start};
 pub(super) use helper_socket::HelperSocket;
 pub(super) use server::serve;
 
-use callgate::json::{self, Value, json};
+use callgate::json::{self, json};
 use callgate_hooks::Answer;
 
 /// The helper ends after this time without events.
 const IDLE_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// The longest line before the event of a request.
+/// The longest line before the event of a request: its environment.
 const MAX_HEADER: u64 = 64 << 10;
-
-/// The line before the event of a request.
-fn request_header(project: Option<&str>) -> String {
-    format!("{}\n", json!({ "project": project }))
-}
-
-/// The project of a request. `None` if the line is not one of a request.
-fn parse_header(line: &str) -> Option<Option<String>> {
-    match json::parse(line).ok()?.get("project")? {
-        Value::Null => Some(None),
-        project => Some(Some(project.as_str()?.to_owned())),
-    }
-}
 
 fn answer_text(answer: &Answer) -> String {
     json!({ "stdout": answer.stdout, "stderr": answer.stderr, "status": answer.status }).to_string()

@@ -10,8 +10,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuar
 use std::time::{Duration, Instant};
 
 use super::helper_socket::HelperSocket;
-use super::{IDLE_TIME, MAX_HEADER, answer_text, parse_header};
+use super::{IDLE_TIME, MAX_HEADER, answer_text};
 use crate::exit::{CommandError, ExitStatus};
+use crate::hook::agent_environment::AgentEnvironment;
 use crate::hook::decision::{HookRequest, failure};
 use crate::hook::hook_engine::{HookEngine, undecided};
 use crate::hook::{HookArgs, MAX_EVENT, parse_event};
@@ -146,10 +147,10 @@ impl<'a> Helper<'a> {
     fn answer(&self, stream: &UnixStream) {
         let _ = stream.set_read_timeout(Some(READ_TIMEOUT));
         let _ = stream.set_write_timeout(Some(READ_TIMEOUT));
-        let Some((project, text)) = read_request(stream) else { return };
+        let Some((environment, text)) = read_request(stream) else { return };
         let agent = Agent::from(self.arguments.agent);
         let answer = match parse_event(agent, text) {
-            Ok((event, _)) => self.decide(&HookRequest { agent, event, project }),
+            Ok((event, _)) => self.decide(&HookRequest::new(agent, event, environment)),
             Err(reason) => agent.refuse(&format!("Callgate can't use the event: {reason}")),
         };
         let mut stream = stream;
@@ -192,13 +193,13 @@ fn new_runtime() -> Result<Runtime, CommandError> {
     built.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))
 }
 
-/// The project and the event of a request.
-fn read_request(stream: &UnixStream) -> Option<(Option<String>, Vec<u8>)> {
+/// The environment and the event of a request.
+fn read_request(stream: &UnixStream) -> Option<(AgentEnvironment, Vec<u8>)> {
     let mut reader = BufReader::new(stream);
     let mut header = String::new();
     reader.by_ref().take(MAX_HEADER).read_line(&mut header).ok()?;
-    let project = parse_header(&header)?;
+    let environment = AgentEnvironment::parse(&header)?;
     let mut event = Vec::new();
     reader.take(MAX_EVENT + 1).read_to_end(&mut event).ok()?;
-    Some((project, event))
+    Some((environment, event))
 }
