@@ -148,7 +148,10 @@ pub fn calls(size: usize, bytes: usize) -> Vec<ToolCall> {
 }
 
 /// The rules of each tool by hand, the strictest first: the fields are read once, and the first match decides.
-pub struct FoldedIndex(HashMap<String, Vec<(Effect, Vec<(usize, Test)>)>>);
+pub struct FoldedIndex(HashMap<String, Vec<FoldedRule>>);
+
+/// The effect of a rule, and its tests.
+type FoldedRule = (Effect, Vec<(usize, Test)>);
 
 enum Field<'c> {
     Text(&'c str),

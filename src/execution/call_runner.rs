@@ -8,7 +8,7 @@ use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{Amount, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
-use crate::host::{StoreError, ToolExecutor, catch_panic};
+use crate::host::{StoreError, ToolExecutor, boxed, catch_panic};
 use crate::kernel::{CallResponse, Decision, Effect, HeldResources, Kernel};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
@@ -55,12 +55,12 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         stored: &Result<(), StoreError>,
     ) -> PreparedCall {
         let lookup = match self.context.session.is_recorded {
-            true => Box::pin(self.look_up(&call, occurrence, stored)).await,
+            true => boxed(self.look_up(&call, occurrence, stored)).await,
             false => LedgerLookup::New(self.context.call_key(occurrence)),
         };
         let is_new = matches!(lookup, LedgerLookup::New(_));
         let mut hooked = match is_new && !self.context.hooks.all.is_empty() {
-            true => Box::pin(self.run_before_hooks(call)).await,
+            true => boxed(self.run_before_hooks(call)).await,
             false => HookedCall::untouched(call),
         };
         if is_new && self.context.session.offered.is_some() {
@@ -158,7 +158,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         let is_tool_call = attempt.hooked.call.method().is_none();
         let is_counted = decision.effect() < Effect::Invalid && !attempt.holds_claim && is_tool_call;
         let reserved = match is_counted && self.context.kernel.has_run_policies() {
-            true => Box::pin(self.reserve_budget(&mut decision)).await,
+            true => boxed(self.reserve_budget(&mut decision)).await,
             false => None,
         };
         let meter = WorkMeter::after_decision(decision.work());
@@ -167,7 +167,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         // Only a call that may have reached its tool is counted.
         let may_have_run = ended.as_ref().is_ok_and(|outcome| may_have_run(outcome.outcome));
         if let Some(reserved) = reserved.filter(|_| !may_have_run) {
-            Box::pin(self.context.budgets().release(self.state, reserved)).await;
+            boxed(self.context.budgets().release(self.state, reserved)).await;
         }
         ended
     }
@@ -207,7 +207,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             };
             let decide =
                 |state: &SessionState, held: HeldResources<'_>| attempt.hooked.decide(kernel, state, held);
-            (decision, granted) = Box::pin(admission.admit(decision, decide)).await;
+            (decision, granted) = boxed(admission.admit(decision, decide)).await;
             // When it was decided, it was not known to require the approval of a limit.
             if !was_suspended && !self.context.session.keeps_recorded_course {
                 decision = self.defer_if_suspended(decision);
@@ -215,7 +215,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         }
         if !self.context.services.observers.is_empty() {
             self.report_decision(&decision, attempt.started);
-            Box::pin(self.refuse_unrecorded(&mut decision)).await;
+            boxed(self.refuse_unrecorded(&mut decision)).await;
         }
         match decision.effect() {
             Effect::Run => {
@@ -230,9 +230,9 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                     let execution = Ok(response).into();
                     Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))
                 }
-                None => Ok(Box::pin(self.refuse(attempt, decision)).await),
+                None => Ok(boxed(self.refuse(attempt, decision)).await),
             },
-            _ => Ok(Box::pin(self.refuse(attempt, decision)).await),
+            _ => Ok(boxed(self.refuse(attempt, decision)).await),
         }
     }
 
@@ -255,21 +255,21 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         mut limits: AcquiredLimits,
     ) -> Result<Outcome, ClaimError> {
         if attempt.needs_claim() {
-            Box::pin(self.context.claim(attempt)).await?;
+            boxed(self.context.claim(attempt)).await?;
         }
         let CallContext { kernel, services, .. } = &self.context;
         if kernel.listener.is_some() || !services.observers.is_empty() {
             self.report_start(&decision);
-            Box::pin(self.refuse_unrecorded(&mut decision)).await;
+            boxed(self.refuse_unrecorded(&mut decision)).await;
             if !decision.is_permitted() {
-                return Ok(Box::pin(self.refuse(attempt, decision)).await);
+                return Ok(boxed(self.refuse(attempt, decision)).await);
             }
         }
         let chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
         // On the heap: what is around a tool is large, and a tool may make calls itself.
         match Box::pin(chain.run(&mut decision)).await {
             Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),
-            Err(stopped) => Ok(Box::pin(self.refuse_started(attempt, stopped, decision.input())).await),
+            Err(stopped) => Ok(boxed(self.refuse_started(attempt, stopped, decision.input())).await),
         }
     }
 
@@ -279,13 +279,13 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         if !is_suspended && !self.context.hooks.all.is_empty() {
             let (call, kernel, state) = (&attempt.hooked.call, self.context.kernel, &*self.state);
             let redact = |outcome: &mut Outcome| kernel.redact_outcome(call, outcome, state);
-            outcome = Box::pin(self.context.hooks.after(call, outcome, redact)).await;
+            outcome = boxed(self.context.hooks.after(call, outcome, redact)).await;
         }
         let is_in_ledger =
             self.context.session.is_recorded || attempt.needs_claim() || attempt.entry.is_some();
         if is_in_ledger || is_suspended {
             // Whatever fails here, the outcome stays.
-            let _ = catch_panic(Box::pin(self.record_end(attempt, &outcome))).await;
+            let _ = catch_panic(boxed(self.record_end(attempt, &outcome))).await;
         }
         outcome
     }

@@ -13,6 +13,11 @@ use jiff::Timestamp;
 /// A boxed future, so that implementations can be chosen at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Puts a future on the heap, without its type: the futures that contain it stay small, also for the compiler.
+pub(crate) fn boxed<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(future)
+}
+
 /// A source of the current time and of timers. Tests can replace it with a [`ManualClock`].
 pub trait Clock: Send + Sync {
     /// The current time.

@@ -14,6 +14,7 @@ mod store_operation;
 
 pub use account::Account;
 pub use cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
+pub(crate) use clock::boxed;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub use closure_tools::ClosureTools;
 pub use engine_event::{

@@ -35,7 +35,7 @@ use crate::execution::{
     RoundProgress, SessionInfo, ToolResultFormatter,
 };
 use crate::explain::{Explainer, Explanation};
-use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor};
+use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor, boxed};
 use crate::json::Value;
 use crate::kernel::{EventListener, Kernel, Layers, is_never_called};
 use crate::lifecycle::{Middleware, RunContext};
@@ -232,7 +232,7 @@ impl Session {
         let call = self.name_call(call);
         let occurrence = self.state.unique_call_id(&call.id);
         self.halt_if_aborted();
-        let stored = if self.is_recorded { Box::pin(self.refresh_state()).await } else { Ok(()) };
+        let stored = if self.is_recorded { boxed(self.refresh_state()).await } else { Ok(()) };
         let scope = self.scope();
         let mut runner = self.runner(&scope, executor);
         let prepared = runner.prepare(call, occurrence, &stored).await;

@@ -113,7 +113,7 @@ fn racing_writers_behind_slow_links_that_are_cut_never_both_succeed() {
         for writer in 0..WRITERS {
             let (proxy, results) = (&proxy, &results);
             scope.spawn(move || {
-                let store = (0..50).find_map(|_| open_url(&redis_url(&proxy)).ok()).unwrap();
+                let store = (0..50).find_map(|_| open_url(&redis_url(proxy)).ok()).unwrap();
                 for key in 0..KEYS {
                     let name = key.to_string();
                     let result =

@@ -194,7 +194,7 @@ impl<'o> Caller<'o> {
 
     /// Attempts a call; every fourth one needs an approval, which every caller gives.
     async fn bring_to_outcome(&self, number: usize) {
-        let (id, tool) = (format!("c{number}"), if number % 4 == 0 { "refund" } else { "pay" });
+        let (id, tool) = (format!("c{number}"), if number.is_multiple_of(4) { "refund" } else { "pay" });
         loop {
             let from = monotonic_micros();
             let outcome = self.attempt(&id, tool).await;

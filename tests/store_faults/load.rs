@@ -48,9 +48,8 @@ pub fn run(name: &str, state: &str, size: Size, mut fault: impl FnMut(usize)) {
     let mut recoveries = Vec::new();
     std::thread::scope(|scope| {
         let callers = scope.spawn(|| {
-            let killed = keep_callers(&order, size.kills, &kills);
+            keep_callers(&order, size.kills, &kills);
             ended.store(true, Ordering::SeqCst);
-            killed
         });
         for number in 0..size.faults {
             let due = order.interval * (size.calls * (number + 1) / (size.faults + 1)) as i64;

@@ -10,9 +10,10 @@ use std::process::{Command, ExitCode};
 use similar::TextDiff;
 
 /// The library crates.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 16] = [
     "callgate",
     "callgate-analysis",
+    "callgate-bundle",
     "callgate-hooks",
     "callgate-http",
     "callgate-lint",
@@ -24,6 +25,7 @@ const CRATES: [&str; 14] = [
     "callgate-server",
     "callgate-shell",
     "callgate-sqlite",
+    "callgate-state",
     "callgate-telemetry",
 ];
 

@@ -53,11 +53,7 @@ mod serve_config;
 mod server_args;
 mod server_list_file;
 mod state_commands;
-<<<<<<< HEAD
-=======
 mod state_directory;
-mod state_store;
->>>>>>> fleet
 mod task;
 mod tls_args;
 mod tool_server_args;

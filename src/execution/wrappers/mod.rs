@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use super::admission::AcquiredLimits;
 use super::{CallAttempt, CallContext, ToolResult};
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
-use crate::host::{Account, BoxFuture, ToolError, ToolExecutor, catch_panic, with_deadline};
+use crate::host::{Account, BoxFuture, ToolError, ToolExecutor, boxed, catch_panic, with_deadline};
 use crate::json::{self, Digest, Value};
 use crate::kernel::{
     Broken, CallResponse, Decision, Effect, Execution, HeldResources, PolicyHandle, Records,
@@ -127,11 +127,11 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             self.call_tool(&call).await
         } else {
             // The host's clock may panic in here.
-            let result = catch_panic(Box::pin(self.hooked(&call, hooks, wrappers))).await;
+            let result = catch_panic(boxed(self.hooked(&call, hooks, wrappers))).await;
             result.unwrap_or_else(|_| Err(self.panicked().into()))
         };
         if self.is_outstanding {
-            Box::pin(self.invalidate(&self.context.kernel.invalidated_by(&call))).await;
+            boxed(self.invalidate(&self.context.kernel.invalidated_by(&call))).await;
         }
         let is_unknown = self.is_outstanding && self.attempt.needs_claim();
         let result = match (&self.attempt.only_asks, result) {
@@ -221,7 +221,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         }
         // On the heap, here and below: few calls need them, and the future of every call has room for what it contains.
         if self.context.kernel.has_attempted_facts(call) {
-            Box::pin(self.store_attempted_facts(call)).await?;
+            boxed(self.store_attempted_facts(call)).await?;
         }
         if !self.is_counted && call.method().is_none() {
             // Before it runs: a call that is given up half-way has run all the same.
@@ -233,14 +233,14 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is outdated.
         let changed = self.context.kernel.invalidated_by(call);
         if !changed.is_empty() {
-            Box::pin(self.invalidate(&changed)).await;
+            boxed(self.invalidate(&changed)).await;
         }
         let answer = with_deadline(catch_panic(self.context.executor.execute(call)), || async {
             run.wait_for_abort().await;
         })
         .await;
         if !changed.is_empty() {
-            Box::pin(self.invalidate(&changed)).await;
+            boxed(self.invalidate(&changed)).await;
         }
         let Some(answer) = answer else {
             let why = run.abort_reason().unwrap_or_default();
@@ -261,7 +261,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             && self.limits.has_estimates()
         {
             let context = self.context;
-            Box::pin(self.limits.correct_costs(context, call, &answer.output, self.state)).await;
+            boxed(self.limits.correct_costs(context, call, &answer.output, self.state)).await;
         }
         Ok(match answer {
             Ok(Ok(answer)) => {

@@ -10,9 +10,9 @@ use super::{command_error, network_runtime};
 use crate::OutputFormat;
 use crate::exit::{CommandError, ExitStatus};
 use crate::output::{Output, count_noun, escape_line, print_error};
-use crate::state_store::OpenStateStore;
 use callgate::json::{self, json};
 use callgate_bundle::{Confirmation, FleetRecords, InstanceReport, NewerBundle, Standing};
+use callgate_state::OpenStateStore;
 
 /// The records of a state store, and the runtime of its connections.
 struct Fleet {

@@ -102,7 +102,7 @@ fn text_of(result: &Value) -> String {
     result.as_str().map_or_else(|| result.to_string(), str::to_owned)
 }
 
-fn items<'v>(list: &'v Value) -> impl Iterator<Item = &'v Value> {
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
