@@ -55,7 +55,6 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use crate::call::{
@@ -66,7 +65,7 @@ use crate::host::{Clock, RealCost};
 use crate::json::Value;
 use crate::middleware::Limit;
 use crate::seal::Keys;
-use crate::time::{Moment, TimeSource};
+use crate::time::Moment;
 use crate::tools::ToolSet;
 use crate::work_limit::{self, WorkMeter};
 use call_scope::CallScope;
@@ -371,13 +370,6 @@ impl<'k> Kernel<'k> {
     /// The digest of the rules of all layers.
     pub fn revision(&self) -> String {
         self.layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+")
-    }
-}
-
-impl TimeSource for &dyn Clock {
-    /// The time is unknown if the clock panics.
-    fn read(&self) -> Option<Timestamp> {
-        catch_unwind(AssertUnwindSafe(|| self.now())).ok()
     }
 }
 

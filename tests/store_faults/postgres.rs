@@ -7,6 +7,7 @@ use crate::cutting_proxy::CuttingProxy;
 use crate::postgres::server::PostgresServer;
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn callers_are_killed() {
     let server = PostgresServer::start();
     let size =
@@ -27,6 +28,7 @@ fn its_server_is_killed() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn its_link_is_slow_and_cut() {
     let server = PostgresServer::start();
     let proxy = CuttingProxy::start(server.port);
@@ -43,6 +45,7 @@ fn its_link_is_slow_and_cut() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn its_server_is_read_only() {
     let server = PostgresServer::start();
     let size =

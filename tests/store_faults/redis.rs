@@ -9,6 +9,7 @@ use crate::redis::server::{RedisServer, redis_url};
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn callers_are_killed() {
     let server = RedisServer::start();
     let size =
@@ -17,6 +18,7 @@ fn callers_are_killed() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn its_server_is_killed() {
     let mut server = RedisServer::start_with(&DURABLE);
     let url = server.url("shared");
@@ -29,6 +31,7 @@ fn its_server_is_killed() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn its_link_is_slow_and_cut() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
@@ -44,6 +47,7 @@ fn its_link_is_slow_and_cut() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn its_server_has_no_memory_left() {
     let server = RedisServer::start_with(&["--maxmemory-policy", "noeviction"]);
     let size =
@@ -56,6 +60,7 @@ fn its_server_has_no_memory_left() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn a_replica_takes_over() {
     let start = || RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]);
     let mut servers = [start(), start()];

@@ -6,11 +6,13 @@
 mod cached_text;
 mod host_stores;
 mod open_state;
+mod state_error;
 mod state_parts;
 mod versioned_limits;
 
 pub use cached_text::{read_entry, write_entry};
 pub use host_stores::{HostState, HostStores};
-pub use open_state::{OpenStateStore, StateError, keys_from_environment};
+pub use open_state::{OpenStateStore, keys_from_environment};
+pub use state_error::StateError;
 pub use state_parts::{StateParts, is_shared};
 pub use versioned_limits::{LimitValue, LimitValues, LimitWrite, VersionedLimits};

@@ -12,6 +12,7 @@ use callgate_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 
 use crate::host_stores::{HostState, HostStores};
+use crate::state_error::{StateError, failed};
 use crate::state_parts::StateParts;
 
 /// A state store and its keys.
@@ -26,27 +27,6 @@ pub struct OpenStateStore {
     pub sealed: Option<Arc<SealedStore>>,
     /// Those of the host or of CALLGATE_KEYS, or else of the key file next to the store; for an in-memory store, a random key.
     pub keys: Keys,
-}
-
-/// Why a state store can't be opened, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StateError {
-    /// Keys are missing.
-    #[error("{0}")]
-    MissingKeys(String),
-    /// Anything else.
-    #[error("{0}")]
-    Unusable(String),
-}
-
-impl StateError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self::Unusable(message.into())
-    }
-}
-
-fn failed(error: impl std::fmt::Display) -> StateError {
-    StateError::new(error.to_string())
 }
 
 /// How to open a state store.

@@ -7,7 +7,7 @@ use callgate::state::MemoryStore;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_redis::{RedisSettings, RedisStore};
 
-use crate::open_state::StateError;
+use crate::state_error::StateError;
 
 /// Which engine has which part of the state.
 #[derive(Debug, PartialEq, Eq)]
