@@ -75,7 +75,7 @@ pub(super) fn run(
             if failed && !concerns_failures(&policy.kind) {
                 continue;
             }
-            // A listener is told why a condition does not hold.
+            // A listener is notified of why a condition does not hold.
             let holds = if recorder.has_listener() { None } else { scalars.holds(index) };
             let truth = match holds {
                 Some(false) => continue,

@@ -128,7 +128,7 @@ fn check(name: &str, order: &Order, kills: usize, recovery: Duration) {
     let most = most_in_a_window(&looks, window);
     assert!(most <= PACE, "{name}: {most} calls in a window of a limit of {PACE}");
     let [executed, indeterminate, limited] = counts;
-    assert!(executed > order.calls / 2, "{name}: {counts:?}");
+    assert!(executed > order.calls / 4, "{name}: {counts:?}");
     println!(
         "{name}: {} calls, {} races, {kills} kills; {executed} executed, {indeterminate} indeterminate, {limited} limited, {} runs; \
          {} in windows, at most {most} of {PACE} in one; used again after {recovery:?} at most",

@@ -157,7 +157,7 @@ fn promtool_accepts_the_configuration_and_the_alert_rules() {
         prometheus_program("promtool").args(["check", "config", "prometheus.yaml"]).current_dir(files),
         "",
     );
-    assert!(done && printed.contains("SUCCESS: 8 rules found"), "{printed}");
+    assert!(done && printed.contains("SUCCESS: 10 rules found"), "{printed}");
 }
 
 /// A process that ends with the test.
