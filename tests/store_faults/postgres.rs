@@ -16,6 +16,7 @@ fn callers_are_killed() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn its_server_is_killed() {
     let mut server = PostgresServer::start_with(&[]);
     let url = server.url("shared");
@@ -63,6 +64,7 @@ fn its_server_is_read_only() {
 
 /// With synchronous replication no confirmed write is lost.
 #[test]
+#[ignore = "takes minutes: run it with --ignored"]
 fn a_standby_takes_over() {
     const SYNCHRONOUS: &str = "synchronous_standby_names=standby";
     let mut primary = PostgresServer::start_with(&["fsync=off", SYNCHRONOUS]);
