@@ -153,7 +153,8 @@ impl Engine {
     }
 
     /// The effect that [`decide`](Self::decide) has, without reason and trace: the strictest policies are evaluated first, and where they stop the
-    /// call, no others are.
+    /// call, no others are. What is not evaluated uses none of the work of the call, so a call whose whole decision would exceed the work limit may have the
+    /// effect of its policies instead of being denied.
     ///
     /// ```
     /// use callgate::json::json;

@@ -67,6 +67,15 @@ fn demanding() -> impl Strategy<Value = Value> {
     )
 }
 
+/// Policies of which enough require a string at one path for the index to look it up.
+fn indexed() -> impl Strategy<Value = Vec<Value>> {
+    let policy = (select(&["a", "b", "", "1"][..]), select(&["deny", "allow", "approval", "halt"][..]));
+    let policy = policy.prop_map(
+        |(value, kind)| json!({ "match": { "where": [{ "path": "$.input.a", "eq": value }] }, kind: {} }),
+    );
+    prop_oneof![1 => Just(Vec::new()), 2 => vec(policy, 24..50)]
+}
+
 fn demanded_call() -> impl Strategy<Value = ToolCall> {
     let optional = || prop::option::of(scalar());
     (optional(), optional(), optional(), optional(), select(&["pay", "a", "1"][..])).prop_map(
@@ -88,9 +97,11 @@ proptest! {
     #[test]
     fn policies_skipped_by_the_index_would_not_have_matched(
         unmatched in unmatched(),
-        policies in vec(demanding(), 4..60),
+        demanding in vec(demanding(), 4..60),
+        indexed in indexed(),
         calls in vec(demanded_call(), 1..6),
     ) {
+        let policies: Vec<Value> = demanding.into_iter().chain(indexed).collect();
         let unindexed: Vec<Value> = policies
             .iter()
             .cloned()

@@ -16,7 +16,7 @@ fn a_publication_reaches_all_instances_and_a_rejection_is_visible_at_all() {
     let publisher = Publisher::start(Answer::Bundle(place.bundle(1, ALLOW_PAY)));
     let instances = three_instances(&place, &publisher);
     assert!(instances.iter().all(|instance| instance.version() == 1 && instance.allows("pay")));
-    // One is told of the new version, the others learn of it.
+    // One is notified of the new version, the others read it from the shared store.
     publisher.publish(Answer::Bundle(place.bundle(2, DENY_PAY)));
     instances[0].check_now();
     for instance in &instances {

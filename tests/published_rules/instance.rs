@@ -20,7 +20,7 @@ pub struct Instance {
 
 impl Instance {
     /// Starts an instance that follows a URL, with a directory and a shared state of the workplace. Without an argument for it, it checks the
-    /// URL once and then when it is told to.
+    /// URL once and then on request.
     pub fn start(place: &Workplace, url: &str, directory: &str, more: &[&str]) -> Self {
         let arguments = [
             &[

@@ -1,5 +1,5 @@
 //! The follower: a task that keeps the rules of an engine at the published bundle. It fetches, verifies and stores bundles, lets the engine reload their
-//! rules, and shares with the other instances what became of them.
+//! rules, and shares with the other instances whether they are active.
 
 mod followed_bundle;
 mod pending_bundle;

@@ -55,3 +55,18 @@ fn cache_is_bounded_and_holds_the_newest_name() {
     cache.for_each_name(|_, tool| assert!(names.insert(tool.to_owned()), "{tool} twice"));
     assert!(names.len() <= BUCKET_COUNT * BUCKET_CAPACITY);
 }
+
+#[test]
+fn tools_with_the_same_policies_share_them_also_by_invented_names() {
+    let rules = "
+        policies:
+          - { id: all, match: \"*\", deny: {} }
+          - { id: some, match: pay, approval: {} }
+          - { id: results, match: read, cache: { ttl: 1m, invalidate_on: [write] } }";
+    let policies = build_texts([("a.yaml", rules)]).policies.unwrap();
+    let of = |tool| policies.tool_policies("", tool);
+    assert!(Arc::ptr_eq(&of("invented1"), &of("invented2")));
+    for other in ["pay", "read", "write"] {
+        assert!(!Arc::ptr_eq(&of(other), &of("invented1")), "{other}");
+    }
+}

@@ -181,7 +181,7 @@ fn install_cline(dir: &TestDir) {
     }
 }
 
-/// A session: what the model was told of each call, and what the agent printed.
+/// A session: what the model received for each call, and what the agent printed.
 struct Session {
     results: Vec<String>,
     printed: String,
