@@ -1,19 +1,16 @@
 //! A call with what its policies need: its policies of each layer, its tool, the time and the place in its round.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use super::events::EventListener;
 use super::policy_reference::{Layers, PolicyHandle, PolicyRef};
 use crate::call::{CallView, ResultProblem, RoundDocument, SessionState, Task, ToolCall};
-use crate::host::Clock;
 use crate::json::Value;
 use crate::policy::{Policy, ToolPolicies};
 use crate::seal::Keys;
-use crate::time::{Moment, TimeSource};
+use crate::time::Moment;
 use crate::tool_result::{ResultDeclaration, ResultFormat, ToolResult};
 use crate::tools::{KnownTool, ResultSchema};
 
@@ -94,13 +91,5 @@ impl<'a> CallScope<'a> {
 
     pub(super) fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {
         reference.find(self.layers)
-    }
-}
-
-#[doc(hidden)]
-impl TimeSource for &dyn Clock {
-    /// The time is unknown if the clock panics.
-    fn read(&self) -> Option<Timestamp> {
-        catch_unwind(AssertUnwindSafe(|| self.now())).ok()
     }
 }

@@ -55,6 +55,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use crate::call::{
@@ -65,7 +66,7 @@ use crate::host::{Clock, RealCost};
 use crate::json::Value;
 use crate::middleware::Limit;
 use crate::seal::Keys;
-use crate::time::Moment;
+use crate::time::{Moment, TimeSource};
 use crate::tools::ToolSet;
 use crate::work_limit::{self, WorkMeter};
 use call_scope::CallScope;
@@ -298,7 +299,7 @@ impl<'k> Kernel<'k> {
 
     /// The time, for all policies of a decision.
     pub(crate) fn moment(&self) -> Moment<'_> {
-        Moment::when_read(&self.clock)
+        Moment::when_read(self)
     }
 
     /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
@@ -370,6 +371,13 @@ impl<'k> Kernel<'k> {
     /// The digest of the rules of all layers.
     pub fn revision(&self) -> String {
         self.layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+")
+    }
+}
+
+impl TimeSource for Kernel<'_> {
+    /// The time is unknown if the clock panics.
+    fn read(&self) -> Option<Timestamp> {
+        catch_unwind(AssertUnwindSafe(|| self.clock.now())).ok()
     }
 }
 
