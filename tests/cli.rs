@@ -15,6 +15,7 @@ mod explain;
 #[cfg(unix)]
 mod hook;
 mod install;
+mod install_rules;
 mod manual_pages;
 mod methods;
 mod report;

@@ -11,6 +11,8 @@ use callgate::json::{self, Value, json};
 use super::{CommandResult, TestDir};
 
 #[cfg(unix)]
+mod cline_hooks;
+#[cfg(unix)]
 mod helper;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod real_agents;

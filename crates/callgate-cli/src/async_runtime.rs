@@ -11,3 +11,11 @@ pub(super) fn new_runtime() -> Result<Runtime, CommandError> {
         .build()
         .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))
 }
+
+/// The async runtime of commands that talk to servers.
+pub(super) fn new_network_runtime() -> Result<Runtime, CommandError> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))
+}

@@ -1,7 +1,7 @@
 //! A settings file of another program: read with its links resolved, replaced atomically, with a backup of the file without Callgate.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -146,7 +146,8 @@ impl EditedFile {
         }
         self.check_unchanged()?;
         let bytes = format!("{}{text}", self.byte_order_mark);
-        write_atomically(path, bytes.as_bytes(), metadata).map_err(|error| write_error(path, &error))
+        let permissions = metadata.map(Metadata::permissions);
+        write_atomically(path, bytes.as_bytes(), permissions).map_err(|error| write_error(path, &error))
     }
 }
 
@@ -154,8 +155,23 @@ fn split_mark(text: &str) -> (&'static str, &str) {
     text.strip_prefix(BYTE_ORDER_MARK).map_or(("", text), |text| (BYTE_ORDER_MARK, text))
 }
 
-/// Writes a draft next to the path and renames it, with the permissions of another file.
-fn write_atomically(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
+/// Writes a program that all users can run; it replaces what is there.
+///
+/// # Errors
+/// It, or its directory, can't be written.
+pub(crate) fn write_program(path: &Path, text: &str) -> Result<(), CommandError> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(|error| write_error(directory, &error))?;
+    }
+    #[cfg(unix)]
+    let permissions = Some(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    #[cfg(not(unix))]
+    let permissions = None;
+    write_atomically(path, text.as_bytes(), permissions).map_err(|error| write_error(path, &error))
+}
+
+/// Writes a draft next to the path and renames it, with these permissions; without them, only its owner can read it.
+fn write_atomically(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{:08x}.new", fastrand::u32(..)));
@@ -167,8 +183,8 @@ fn write_atomically(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::R
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(&draft).and_then(|mut file: File| {
         file.write_all(bytes)?;
-        if let Some(like) = like {
-            file.set_permissions(like.permissions())?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
         }
         file.sync_all()?;
         fs::rename(&draft, path)

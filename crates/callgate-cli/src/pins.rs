@@ -10,6 +10,7 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use super::OutputFormat;
+use super::async_runtime::new_network_runtime;
 use super::exit::{CommandError, ExitStatus};
 use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, count_noun, print_warning};
 use super::server_args::{ServerArgs, ServerSetup};
@@ -208,10 +209,7 @@ fn read_base_lock(file: &LockFileArgs, key: Option<&SigningKey>) -> Result<LockF
 /// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
 fn fetch_tools(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandError> {
     let ServerSetup::Config(config) = servers.read_config()? else { return Ok(None) };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
+    let runtime = new_network_runtime()?;
     let rules = engine::load_text("policies: []").map_err(|error| CommandError::new(error.to_string()))?;
     let specs = config.servers.into_iter().map(|server| ServerSpec::new(server.name, server.reach));
     let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| print_warning(message));

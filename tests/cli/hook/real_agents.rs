@@ -6,7 +6,6 @@
 mod model_server;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -76,7 +75,7 @@ impl RealAgent {
         let client = match self {
             Self::Codex => "codex",
             Self::GeminiCli => "gemini",
-            Self::Cline => return install_cline(dir),
+            Self::Cline => "cline",
         };
         let arguments =
             ["install", client, "--hooks", "--policies", "rules.yaml", "--state", "file:state.db"];
@@ -89,7 +88,7 @@ impl RealAgent {
         match self {
             Self::Codex => ".codex/hooks.json",
             Self::GeminiCli => ".gemini/settings.json",
-            Self::Cline => ".cline/hooks/PreToolUse",
+            Self::Cline => "Documents/Cline/Hooks/PreToolUse",
         }
     }
 
@@ -162,22 +161,6 @@ impl RealAgent {
         }
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         command
-    }
-}
-
-/// The files that the guide shows.
-fn install_cline(dir: &TestDir) {
-    let hooks = dir.0.path().join(".cline/hooks");
-    fs::create_dir_all(&hooks).unwrap();
-    for event in ["PreToolUse", "PostToolUse"] {
-        let script = format!(
-            "#!/bin/sh\n{} hook cline --policies {directory}/rules.yaml --state file:{directory}/state.db || \
-             printf '{{\"cancel\":true,\"errorMessage\":\"Callgate could not decide this\"}}'\n",
-            env!("CARGO_BIN_EXE_callgate"),
-            directory = dir.0.path().display()
-        );
-        fs::write(hooks.join(event), script).unwrap();
-        fs::set_permissions(hooks.join(event), fs::Permissions::from_mode(0o755)).unwrap();
     }
 }
 

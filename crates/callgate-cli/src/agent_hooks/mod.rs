@@ -1,5 +1,6 @@
 //! The hooks of coding agents in their settings files: where they are, which events call `callgate hook`, and by which command.
 
+pub(crate) mod cline_hooks;
 mod settings_edit;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `callgate doctor`: fires events through the hook commands that coding agents have configured, and reports what policies do not reach.
 
 mod canary;
+mod cline;
 mod codex_settings;
 mod permissions;
 mod version;
@@ -18,7 +19,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::hook::HookAgent;
 use super::output::{BOLD, Output, escape_line};
 use callgate_hooks::Agent;
-use canary::fire;
+use canary::{HookProgram, fire};
 use permissions::{files_of, writable_by_others};
 
 /// Check that the policies reach coding agents, by events through their configured hooks.
@@ -44,6 +45,12 @@ pub(super) struct DoctorArgs {
     project: bool,
 }
 
+/// Said of a hook that is not run.
+const NOT_RUN: &str =
+    "its command is the project's and was not run; if you trust the project, add `--project`";
+/// Said if no hook is run.
+const NOTHING_RUN: &str = "no command was run, so nothing is known of the policies";
+
 /// The result of a check.
 enum Finding {
     Passed(String),
@@ -62,7 +69,7 @@ pub(super) fn doctor(arguments: &DoctorArgs, output: &mut Output) -> Result<Exit
         let agent = Agent::from(*choice);
         let findings = match HookSettings::of(agent) {
             Some(settings) => examine(settings, arguments)?,
-            None => None,
+            None => cline::examine(arguments)?,
         };
         let Some(findings) = findings else {
             if arguments.agent.is_some() {
@@ -117,7 +124,8 @@ fn settings_files(settings: &HookSettings) -> Vec<(PathBuf, Owner)> {
 
 /// Examines the settings of an agent. `None` if they have no hooks of ours.
 fn examine(settings: &HookSettings, arguments: &DoctorArgs) -> Result<Option<Vec<Finding>>, CommandError> {
-    let mut findings: Vec<Finding> = version::examine(settings).into_iter().collect();
+    let version = settings.program.map(|program| version::examine(settings.agent.title(), program));
+    let mut findings: Vec<Finding> = version.into_iter().collect();
     let mut hooks: Vec<(PathBuf, Owner, InstalledHook)> = Vec::new();
     let mut ignores_users = false;
     for (path, owner) in settings_files(settings) {
@@ -163,16 +171,14 @@ fn examine(settings: &HookSettings, arguments: &DoctorArgs) -> Result<Option<Vec
         // Anybody can write a project's settings. The agent asks before it trusts them.
         if arguments.project || owner != Owner::Project {
             has_run = true;
-            findings.extend(fire(settings, &hook.command, &arguments.canary));
+            let program = HookProgram::Command(&hook.command);
+            findings.extend(fire(settings.agent, settings.first_event(), program, &arguments.canary));
         } else {
-            findings.push(Finding::Noted(
-                "its command is the project's and was not run; if you trust the project, add `--project`"
-                    .to_owned(),
-            ));
+            findings.push(Finding::Noted(NOT_RUN.to_owned()));
         }
     }
     if !has_run {
-        findings.push(Finding::Failed("no command was run, so nothing is known of the policies".to_owned()));
+        findings.push(Finding::Failed(NOTHING_RUN.to_owned()));
     }
     Ok(Some(findings))
 }

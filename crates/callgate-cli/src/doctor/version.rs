@@ -5,26 +5,23 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Finding;
-use crate::agent_hooks::HookSettings;
 
 /// How long the agent's program may take to print its version.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The agent's version, beside that with which its hooks were tested.
-pub(super) fn examine(settings: &HookSettings) -> Option<Finding> {
-    let (program, tested) = settings.program?;
-    let title = settings.agent.title();
+/// The version of an agent, by its program, beside that with which its hooks were tested.
+pub(super) fn examine(title: &str, (program, tested): (&str, &str)) -> Finding {
     let Some(version) = version(program) else {
-        return Some(Finding::Noted(format!(
+        return Finding::Noted(format!(
             "the version of {title} is unknown: `{program} --version` does not run; tested with {tested}"
-        )));
+        ));
     };
-    Some(match version.split(|c: char| !c.is_ascii_digit() && c != '.').any(|word| word == tested) {
+    match version.split(|c: char| !c.is_ascii_digit() && c != '.').any(|word| word == tested) {
         true => Finding::Passed(format!("{title} {tested}, with which the hooks were tested")),
         false => {
             Finding::Noted(format!("the version is `{version}`; the hooks were tested with {title} {tested}"))
         }
-    })
+    }
 }
 
 /// The first line that a program prints as its version.

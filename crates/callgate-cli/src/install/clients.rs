@@ -21,6 +21,8 @@ pub(super) enum Client {
     Gemini,
     /// Codex
     Codex,
+    /// Cline
+    Cline,
 }
 
 /// The format of a config file.
@@ -40,6 +42,10 @@ pub(super) struct ClientProperties {
     pub(super) server_paths: &'static [&'static [&'static str]],
     /// The key of the URL of a server that speaks streamable HTTP.
     pub(super) url_key: &'static str,
+    /// The type of such a server, where it has one.
+    pub(super) http_type: &'static str,
+    /// Whether a server with a URL and no type uses SSE, the transport before streamable HTTP.
+    pub(super) is_sse_default: bool,
     /// How to make the client load the changed file.
     pub(super) restart_hint: &'static str,
     user: UserConfigFile,
@@ -87,6 +93,8 @@ impl Client {
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
                 url_key: "url",
+                http_type: "http",
+                is_sse_default: false,
                 restart_hint: "Quit and restart Claude Desktop: closing its window is not enough",
                 user: UserConfigFile {
                     override_variable: None,
@@ -100,6 +108,8 @@ impl Client {
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
                 url_key: "url",
+                http_type: "http",
+                is_sse_default: false,
                 restart_hint: "Restart Claude Code: open sessions keep their current servers",
                 user: UserConfigFile {
                     override_variable: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
@@ -113,6 +123,8 @@ impl Client {
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
                 url_key: "url",
+                http_type: "http",
+                is_sse_default: false,
                 restart_hint: "Restart Cursor",
                 user: UserConfigFile {
                     override_variable: None,
@@ -126,6 +138,8 @@ impl Client {
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["servers"], &["mcp", "servers"]],
                 url_key: "url",
+                http_type: "http",
+                is_sse_default: false,
                 restart_hint: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or restart Visual Studio Code",
                 user: UserConfigFile {
                     override_variable: None,
@@ -139,6 +153,8 @@ impl Client {
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
                 url_key: "httpUrl",
+                http_type: "http",
+                is_sse_default: false,
                 restart_hint: "Restart Gemini CLI",
                 user: UserConfigFile {
                     override_variable: Some(("GEMINI_CLI_HOME", ".gemini/settings.json")),
@@ -152,6 +168,8 @@ impl Client {
                 syntax: ConfigSyntax::Toml,
                 server_paths: &[&["mcp_servers"]],
                 url_key: "url",
+                http_type: "http",
+                is_sse_default: false,
                 restart_hint: "Restart Codex",
                 user: UserConfigFile {
                     override_variable: Some(("CODEX_HOME", "config.toml")),
@@ -159,6 +177,21 @@ impl Client {
                     path: ".codex/config.toml",
                 },
                 project: Some(".codex/config.toml"),
+            },
+            Self::Cline => &ClientProperties {
+                title: "Cline",
+                syntax: ConfigSyntax::Json,
+                server_paths: &[&["mcpServers"]],
+                url_key: "url",
+                http_type: "streamableHttp",
+                is_sse_default: true,
+                restart_hint: "Restart the servers in Cline (MCP Servers), or restart Cline",
+                user: UserConfigFile {
+                    override_variable: None,
+                    base: BaseDirectory::Home,
+                    path: ".cline/data/settings/cline_mcp_settings.json",
+                },
+                project: None,
             },
         }
     }
@@ -242,6 +275,12 @@ mod tests {
                 "/u/.gemini/settings.json",
             ),
             (Client::Codex, "/h/.codex/config.toml", "/h/.codex/config.toml", "/u/.codex/config.toml"),
+            (
+                Client::Cline,
+                "/h/.cline/data/settings/cline_mcp_settings.json",
+                "/h/.cline/data/settings/cline_mcp_settings.json",
+                "/u/.cline/data/settings/cline_mcp_settings.json",
+            ),
         ] {
             assert_eq!(place(client, OperatingSystem::Linux, &[HOME]), Ok(linux.into()), "{client:?}");
             assert_eq!(place(client, OperatingSystem::MacOs, &[HOME]), Ok(mac.into()), "{client:?}");

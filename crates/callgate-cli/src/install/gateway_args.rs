@@ -1,7 +1,9 @@
 //! The gateway options that `callgate install` passes to each `callgate proxy`. They are checked at install time, because clients don't
 //! show the gateway's errors.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ArgGroup;
 
@@ -9,15 +11,21 @@ use crate::exit::{CommandError, ExitStatus};
 use crate::json_inputs::read_context;
 use crate::pins::read_lock;
 use crate::rules_args;
+use callgate::json::Map;
+use callgate::policy::{CompiledPolicies, Mode};
+use callgate_mcp::LockFile;
 
 /// The options for `callgate proxy`; paths are made absolute.
 #[derive(clap::Args)]
 // Without policies and pins, a gateway allows every call.
-#[command(group = ArgGroup::new("before").args(["policies", "pins"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("before").args(["policies", "server_policies", "pins"]).required(true).multiple(true))]
 pub(super) struct GatewayArgs {
     /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", num_args = 1..)]
     policies: Vec<PathBuf>,
+    /// Rules of one server, beside those of `--policies`; repeatable
+    #[arg(long, value_name = "SERVER=PATH", value_parser = parse_server_policies, conflicts_with = "hooks")]
+    server_policies: Vec<(String, PathBuf)>,
     /// A JSON object, the context of every call
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
@@ -25,28 +33,78 @@ pub(super) struct GatewayArgs {
     #[arg(long, value_name = "URL")]
     state: Option<String>,
     /// Show and run only tools that match this lock file; see `callgate pins`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "hooks")]
     pins: Option<PathBuf>,
     /// Require a signature of the lock file by one of the public keys in FILE
     #[arg(long, value_name = "FILE", requires = "pins")]
     pins_signed_by: Option<PathBuf>,
 }
 
+fn parse_server_policies(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((server, path)) if !server.is_empty() && !path.is_empty() => {
+            Ok((server.to_owned(), path.into()))
+        }
+        _ => Err("write the server's name and the path of its rules, `SERVER=PATH`".to_owned()),
+    }
+}
+
+/// The checked options.
+pub(super) struct GatewayOptions {
+    /// The rules of servers that have none of their own. `None` without rules.
+    common: Option<ServerRules>,
+    of_servers: Vec<(String, ServerRules)>,
+    /// The options but the rules, as command line arguments.
+    words: Vec<String>,
+    context: Map,
+    lock: Option<LockFile>,
+}
+
+/// The rules for a server.
+struct ServerRules {
+    /// `--policies` with the paths.
+    words: Vec<String>,
+    policies: Arc<CompiledPolicies>,
+}
+
+impl ServerRules {
+    /// Loads rules. If they have errors, reports them and returns the exit status.
+    fn load(paths: &[PathBuf]) -> Result<Result<Self, ExitStatus>, CommandError> {
+        let policies = match rules_args::load(paths) {
+            Ok(policies) => policies,
+            Err(exit) => return Ok(Err(exit)),
+        };
+        let paths = paths.iter().map(|path| absolute_path(path));
+        let words = std::iter::once(Ok("--policies".to_owned())).chain(paths).collect::<Result<_, _>>()?;
+        Ok(Ok(Self { words, policies }))
+    }
+}
+
 impl GatewayArgs {
-    /// The options as command line arguments. If the rules have errors, reports them and returns the exit status.
-    pub(super) fn options(&self) -> Result<Result<Vec<String>, ExitStatus>, CommandError> {
-        let mut words = Vec::new();
+    /// Checks the options. If the rules have errors, reports them and returns the exit status.
+    pub(super) fn options(&self) -> Result<Result<GatewayOptions, ExitStatus>, CommandError> {
+        let mut common = None;
         if !self.policies.is_empty() {
-            if let Err(exit) = rules_args::load_or_allow_all(&self.policies) {
-                return Ok(Err(exit));
-            }
-            words.push("--policies".to_owned());
-            for path in &self.policies {
-                words.push(absolute_path(path)?);
+            match ServerRules::load(&self.policies)? {
+                Ok(rules) => common = Some(rules),
+                Err(exit) => return Ok(Err(exit)),
             }
         }
+        let mut of_servers = Vec::new();
+        let servers: BTreeSet<&str> =
+            self.server_policies.iter().map(|(server, _)| server.as_str()).collect();
+        for server in servers {
+            let own = self.server_policies.iter().filter(|(name, _)| name == server).map(|(_, path)| path);
+            let paths: Vec<PathBuf> = self.policies.iter().chain(own).cloned().collect();
+            match ServerRules::load(&paths)? {
+                Ok(rules) => of_servers.push((server.to_owned(), rules)),
+                Err(exit) => return Ok(Err(exit)),
+            }
+        }
+        let mut words = Vec::new();
+        let mut context = Map::new();
         if let Some(path) = &self.context {
-            read_context(path)?;
+            context = read_context(path)?;
             words.extend(["--context".to_owned(), absolute_path(path)?]);
         }
         if let Some(url) = &self.state {
@@ -61,26 +119,76 @@ impl GatewayArgs {
             };
             words.extend(["--state".to_owned(), url]);
         }
+        let mut lock = None;
         if let Some(path) = &self.pins {
-            read_lock(path, self.pins_signed_by.as_deref())?;
+            lock = Some(read_lock(path, self.pins_signed_by.as_deref())?);
             words.extend(["--pins".to_owned(), absolute_path(path)?]);
         }
         if let Some(path) = &self.pins_signed_by {
             words.extend(["--pins-signed-by".to_owned(), absolute_path(path)?]);
         }
-        Ok(Ok(words))
+        Ok(Ok(GatewayOptions { common, of_servers, words, context, lock }))
     }
 }
 
-/// The options for one server.
-pub(super) fn server_options(name: &str, options: &[String]) -> Vec<String> {
-    // A name that begins with a dash would be parsed as an option.
-    let mut words = match name.starts_with('-') {
-        true => vec![format!("--name={name}")],
-        false => vec!["--name".to_owned(), name.to_owned()],
-    };
-    words.extend_from_slice(options);
-    words
+impl GatewayOptions {
+    fn rules(&self, server: &str) -> Option<&ServerRules> {
+        let own = self.of_servers.iter().find(|(name, _)| name == server).map(|(_, rules)| rules);
+        own.or(self.common.as_ref())
+    }
+
+    /// The servers with rules of their own.
+    pub(super) fn named_servers(&self) -> impl Iterator<Item = &str> {
+        self.of_servers.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The options for all servers, without a name and rules of single servers.
+    ///
+    /// # Errors
+    /// They are not for hooks.
+    pub(super) fn hook_words(&self) -> Result<Vec<String>, CommandError> {
+        if self.words.iter().any(|word| word == "memory:") {
+            return Err(CommandError::new("`memory:` ends with each event; use `file:PATH`"));
+        }
+        let rules = self.common.iter().flat_map(|rules| &rules.words);
+        Ok(rules.chain(&self.words).cloned().collect())
+    }
+
+    /// The options for one server. `None` if no rules and no lock file apply to it, so that everything would be allowed.
+    pub(super) fn server_words(&self, server: &str) -> Option<Vec<String>> {
+        let rules = self.rules(server);
+        if rules.is_none() && self.lock.is_none() {
+            return None;
+        }
+        // A name that begins with a dash would be parsed as an option.
+        let name = match server.starts_with('-') {
+            true => vec![format!("--name={server}")],
+            false => vec!["--name".to_owned(), server.to_owned()],
+        };
+        let rules = rules.iter().flat_map(|rules| &rules.words);
+        Some(name.iter().chain(rules).chain(&self.words).cloned().collect())
+    }
+
+    /// The compiled rules for one server.
+    pub(super) fn policies(&self, server: &str) -> Option<&Arc<CompiledPolicies>> {
+        self.rules(server).map(|rules| &rules.policies)
+    }
+
+    /// The lock file.
+    pub(super) fn lock(&self) -> Option<&LockFile> {
+        self.lock.as_ref()
+    }
+
+    /// The members of the context that rules read, and that neither `--context` nor whoever makes the calls provides.
+    pub(super) fn missing_context(&self, provided: &[&str]) -> Vec<String> {
+        let all = self.common.iter().chain(self.of_servers.iter().map(|(_, rules)| rules));
+        let policies =
+            all.flat_map(|rules| rules.policies.policies()).filter(|policy| policy.mode != Mode::Off);
+        let read = policies.filter_map(|policy| policy.context_reads.members()).flatten();
+        let missing: BTreeSet<&str> =
+            read.filter(|member| !provided.contains(member) && !self.context.contains_key(*member)).collect();
+        missing.into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// A path as a string, for a client's config file.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::clients::Client;
-use super::{ClientArgs, ConfigScope};
+use super::{ClientArgs, ConfigScope, cline_install};
 use crate::agent_hooks::{BACKUP_SUFFIX, HookEntry, HookSettings, add_hooks, hook_command, remove_hooks};
 use crate::check_fix::write_diff;
 use crate::edited_file::EditedFile;
@@ -19,7 +19,7 @@ fn open(whose: &ClientArgs) -> Result<(&'static HookSettings, EditedFile), Comma
         Client::Codex => Agent::Codex,
         Client::Gemini => Agent::GeminiCli,
         Client::Cursor => Agent::Cursor,
-        Client::ClaudeDesktop | Client::VsCode => {
+        Client::Cline | Client::ClaudeDesktop | Client::VsCode => {
             let title = whose.client.properties().title;
             return Err(CommandError::new(format!(
                 "{title} has no hooks that Callgate supports; omit `--hooks`"
@@ -46,15 +46,10 @@ pub(super) fn install(
     options: &[String],
     output: &mut Output,
 ) -> Result<ExitStatus, CommandError> {
-    let (settings, file) = open(whose)?;
-    for (word, why) in [
-        ("--pins", "`--pins` is for MCP servers; omit it with `--hooks`"),
-        ("memory:", "`memory:` ends with each event; use `file:PATH`"),
-    ] {
-        if options.iter().any(|option| option == word) {
-            return Err(CommandError::new(why));
-        }
+    if whose.client == Client::Cline {
+        return cline_install::install(whose, program, options, output);
     }
+    let (settings, file) = open(whose)?;
     let command = hook_command(settings.agent, program, options);
     let entry = HookEntry { settings, command: &command };
     let before = file.text.as_str();
@@ -71,7 +66,7 @@ pub(super) fn install(
             file.let_all_users_read()?;
         }
     }
-    write_title(&file, output)?;
+    write_title(&file.display_path, output)?;
     if !is_changed {
         writeln!(output, "  the hooks are already installed")?;
         return Ok(ExitStatus::Success);
@@ -92,6 +87,9 @@ pub(super) fn install(
 
 /// Removes the hooks.
 pub(super) fn uninstall(whose: &ClientArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
+    if whose.client == Client::Cline {
+        return cline_install::uninstall(whose, output);
+    }
     let (_, file) = open(whose)?;
     let before = file.text.as_str();
     let text = without_hooks(&file)?;
@@ -102,7 +100,7 @@ pub(super) fn uninstall(whose: &ClientArgs, output: &mut Output) -> Result<ExitS
     if text != before {
         file.restore(&text)?;
     }
-    write_title(&file, output)?;
+    write_title(&file.display_path, output)?;
     writeln!(output, "  {}", if text == before { "nothing to do" } else { "the hooks are removed" })?;
     Ok(ExitStatus::Success)
 }
@@ -125,8 +123,9 @@ fn without_hooks(file: &EditedFile) -> Result<String, CommandError> {
     Ok(file.backup_text().filter(is_same).unwrap_or(removed))
 }
 
-fn write_title(file: &EditedFile, output: &mut Output) -> Result<(), CommandError> {
-    let name = escape_line(&file.display_path.display().to_string()).into_owned();
+/// Prints the name of what is edited.
+pub(super) fn write_title(path: &Path, output: &mut Output) -> Result<(), CommandError> {
+    let name = escape_line(&path.display().to_string()).into_owned();
     Ok(writeln!(output, "{}", output.paint(BOLD, &name).into_owned())?)
 }
 

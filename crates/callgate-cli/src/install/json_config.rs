@@ -93,6 +93,16 @@ fn parse_member(member: &ObjectProp<'_>) -> ParsedMember {
                 .collect(),
         ),
         Value::Object(object) if object.properties.is_empty() => MemberValue::Empty,
+        Value::Object(object) => MemberValue::Object(
+            object
+                .properties
+                .iter()
+                .map(|member| {
+                    let value = member.value.as_string_lit().map(|text| text.value.to_string());
+                    (member.name.as_str().to_owned(), value)
+                })
+                .collect(),
+        ),
         _ => MemberValue::Other,
     };
     ParsedMember {

@@ -5,26 +5,30 @@
 //! from it, without a separate record of the changes.
 
 mod clients;
+mod cline_install;
 mod text_edits;
 mod server_entry;
 mod config_file;
 mod gateway_args;
 mod hook_install;
 mod json_config;
+mod probe;
 mod report;
 mod toml_config;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use super::exit::{CommandError, ExitStatus};
-use super::output::Output;
+use super::output::{Output, print_warning};
 use callgate::diagnostic::closest_match;
 use callgate::safe_text::escape_controls;
 use clients::{Client, ClientProperties, OperatingSystem};
 use config_file::{ConfigBackup, ConfigFile};
 use gateway_args::GatewayArgs;
+use probe::Probe;
 use report::{InstallReport, ServerRow};
 use server_entry::{ServerEntry, ServerTarget, Standing};
 use text_edits::{add_gateway, apply_edits, remove_gateway};
@@ -42,12 +46,16 @@ use text_edits::{add_gateway, apply_edits, remove_gateway};
     callgate install cursor --policies ~/rules --dry-run\n  \
     callgate install claude-code --scope project --policies rules --server files github\n  \
     callgate install codex --policies ~/rules --pins ~/callgate.lock --state file:$HOME/state.db\n  \
+    callgate install vscode --policies ~/rules/all --server-policies github=$HOME/rules/github --probe --dry-run\n  \
     callgate install claude-code --hooks --policies ~/rules")]
 pub(super) struct Install {
     #[command(flatten)]
     whose: ClientArgs,
     #[command(flatten)]
     gateway: GatewayArgs,
+    /// Start each server, and show how many of its tools the rules leave
+    #[arg(long, conflicts_with = "hooks")]
+    probe: bool,
 }
 
 /// Remove the gateway from the servers of an MCP client.
@@ -120,10 +128,14 @@ impl ClientArgs {
         ConfigFile::open(path, facts)
     }
 
-    /// The entries of the selected servers.
-    fn selected_entries<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f ServerEntry>, CommandError> {
+    /// Checks that a file has these servers.
+    fn check_known<'n>(
+        &self,
+        file: &ConfigFile,
+        mut servers: impl Iterator<Item = &'n str>,
+    ) -> Result<(), CommandError> {
         let known = || file.entries.iter().map(ServerEntry::name);
-        if let Some(unknown) = self.servers.iter().find(|server| known().all(|name| name != *server)) {
+        if let Some(unknown) = servers.find(|server| known().all(|name| name != *server)) {
             let near = closest_match(unknown, known());
             let hint =
                 near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default();
@@ -133,6 +145,12 @@ impl ClientArgs {
                 escape_controls(unknown)
             )));
         }
+        Ok(())
+    }
+
+    /// The entries of the selected servers.
+    fn selected_entries<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f ServerEntry>, CommandError> {
+        self.check_known(file, self.servers.iter().map(String::as_str))?;
         let is_chosen = |entry: &&ServerEntry| {
             self.servers.is_empty() || self.servers.iter().any(|name| name == entry.name())
         };
@@ -149,21 +167,31 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         Err(exit) => return Ok(exit),
     };
     if whose.hooks {
-        return hook_install::install(whose, &program, &options, output);
+        let exit = hook_install::install(whose, &program, &options.hook_words()?, output)?;
+        warn_of_missing_context(&options.missing_context(&HOOK_CONTEXT), output)?;
+        return Ok(exit);
     }
     let file = whose.open()?;
     let backup = file.backup(facts);
+    whose.check_known(&file, options.named_servers())?;
+    let probe = arguments.probe.then(Probe::new).transpose()?;
     let mut rows = Vec::new();
     let mut changed: Vec<(&ServerEntry, Vec<String>)> = Vec::new();
     for entry in whose.selected_entries(&file)? {
-        let options = gateway_args::server_options(entry.name(), &options);
+        let Some(server_words) = options.server_words(entry.name()) else {
+            rows.push(ServerRow::failed(
+                entry,
+                "there are no rules for it; add `--policies PATH`, or `--server-policies` with its name",
+            ));
+            continue;
+        };
         let row = match entry.gateway_status(&program) {
             Standing::Unsupported(why) => ServerRow::failed(entry, why),
             Standing::Custom => {
                 ServerRow::unchanged(entry, "already starts Callgate, with a command of its own")
             }
             Standing::NotInstalled(origin) => {
-                changed.push((entry, options));
+                changed.push((entry, server_words));
                 let caution = match origin {
                     ServerTarget::Command { .. } => "",
                     // The gateway does not do the client's OAuth sign-in.
@@ -175,17 +203,20 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
                 )
             }
             Standing::Installed { options: now, .. }
-                if now == options
+                if now == server_words
                     && entry.command.as_ref().is_some_and(|command| command.value == program) =>
             {
                 ServerRow::unchanged(entry, "is already behind the gateway")
             }
             Standing::Installed { origin, .. } => {
-                changed.push((entry, options));
+                changed.push((entry, server_words));
                 ServerRow::done(entry, format!("gateway options updated: {}", display_target(&origin)))
             }
         };
-        rows.push(row);
+        rows.push(match &probe {
+            Some(probe) if !row.is_failed() => row.with_detail(probe.describe(entry, &program, &options)),
+            _ => row,
+        });
     }
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
     let paths: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.path.as_slice()).collect();
@@ -209,7 +240,25 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     if is_written {
         report.write_next_steps(Some(&file.file.backup_path()), output)?;
     }
+    warn_of_missing_context(&options.missing_context(&[]), output)?;
     Ok(report.exit(true))
+}
+
+/// The members of the context that `callgate hook` sets.
+const HOOK_CONTEXT: [&str; 4] = ["agent", "cwd", "permission_mode", "workspace"];
+
+/// Conditions on missing context are undecided or don't hold, which nobody sees later: clients don't show the gateway's log.
+fn warn_of_missing_context(missing: &[String], output: &mut Output) -> Result<(), CommandError> {
+    if !missing.is_empty() {
+        output.flush()?;
+        let names: Vec<String> =
+            missing.iter().map(|name| format!("`$.context.{}`", escape_controls(name))).collect();
+        print_warning(format!(
+            "the rules read {}, which no call will have: add it to a file, and name that with `--context`",
+            names.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {

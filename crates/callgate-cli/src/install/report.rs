@@ -8,13 +8,15 @@ use super::config_file::ConfigFile;
 use super::server_entry::ServerEntry;
 use crate::check_fix::write_diff;
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{BOLD, DIM, Output, YELLOW, display_width, escape_line, print_warning};
+use crate::output::{BOLD, DIM, Output, YELLOW, display_width, escape_line, print_note, print_warning};
 
 /// The result for one server.
 pub(super) struct ServerRow {
     pub(super) path: Vec<String>,
     title: String,
     message: String,
+    /// A second line.
+    detail: Option<String>,
     status: RowStatus,
 }
 
@@ -27,7 +29,16 @@ enum RowStatus {
 
 impl ServerRow {
     fn new(entry: &ServerEntry, message: impl Into<String>, status: RowStatus) -> Self {
-        Self { path: entry.path.clone(), title: entry.title(), message: message.into(), status }
+        Self { path: entry.path.clone(), title: entry.title(), message: message.into(), detail: None, status }
+    }
+
+    pub(super) fn with_detail(mut self, detail: String) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+
+    pub(super) fn is_failed(&self) -> bool {
+        self.status == RowStatus::Failed
     }
 
     pub(super) fn done(entry: &ServerEntry, message: impl Into<String>) -> Self {
@@ -60,6 +71,11 @@ impl InstallReport<'_> {
             for row in self.rows.iter().filter(|row| row.status == RowStatus::Failed) {
                 print_warning(format!("{}: {}", row.title, row.message));
             }
+            for row in &self.rows {
+                if let Some(detail) = &row.detail {
+                    print_note(format!("{}: {detail}", row.title));
+                }
+            }
             return Ok(());
         }
         writeln!(output, "{}", output.paint(BOLD, &escape_line(&name)).into_owned())?;
@@ -77,6 +93,9 @@ impl InstallReport<'_> {
                 RowStatus::Failed => output.paint(YELLOW, &message).into_owned().into(),
             };
             writeln!(output, "  {title}{space}  {message}")?;
+            if let Some(detail) = &row.detail {
+                writeln!(output, "  {:longest$}  {}", "", escape_line(detail))?;
+            }
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! A server entry of a client's config file, independent of the file's format.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::clients::ClientProperties;
-use callgate_mcp::HttpSpec;
+use callgate_mcp::{HttpSpec, StdioSpec, Transport};
 
 /// The entry of one server.
 #[derive(Debug)]
@@ -17,10 +17,14 @@ pub(super) struct ServerEntry {
     pub(super) args: Option<EntryMember<Vec<StringValue>>>,
     pub(super) url: Option<EntryMember<String>>,
     pub(super) kind: Option<EntryMember<String>>,
+    /// The environment of the server's process; `None` if it has values that are not strings.
+    pub(super) env: Option<Vec<(String, String)>>,
+    /// The directory of the server's process.
+    pub(super) cwd: Option<String>,
     /// The name of a member with credentials for a server over HTTP.
     credentials: Option<String>,
-    /// Whether the server uses SSE, the transport before streamable HTTP.
-    is_sse: bool,
+    /// Why the server uses SSE, the transport before streamable HTTP, with what to do.
+    sse: Option<&'static str>,
 }
 
 /// A member of an entry, with the ranges of its key and its value.
@@ -51,6 +55,8 @@ pub(super) enum MemberValue {
     String(String),
     /// Elements that are not strings are `None`.
     Array(Vec<(Range<usize>, Option<String>)>),
+    /// Members that are not strings are `None`.
+    Object(Vec<(String, Option<String>)>),
     Empty,
     Other,
 }
@@ -103,6 +109,9 @@ const CREDENTIALS: [&str; 9] = [
     "authProviderType",
 ];
 
+const SSE: &str = "it uses the SSE transport; use the server's URL for streamable HTTP";
+const SSE_WITHOUT_TYPE: &str = "it has no `type`, and so uses the SSE transport; if its URL is for streamable HTTP, add `\"type\": \"streamableHttp\"`";
+
 impl ServerEntry {
     pub(super) fn new(
         path: Vec<String>,
@@ -117,8 +126,10 @@ impl ServerEntry {
             args: None,
             url: None,
             kind: None,
+            env: Some(Vec::new()),
+            cwd: None,
             credentials: None,
-            is_sse: false,
+            sse: None,
         };
         let mut known: Vec<String> = Vec::new();
         for ParsedMember { name, key, span, kind: shape } in found {
@@ -138,7 +149,11 @@ impl ServerEntry {
                         let message = format!("`{}` has two URLs; remove one", entry.name());
                         return Err(ConfigFileError::new(key.start, message));
                     }
-                    entry.is_sse = name != facts.url_key;
+                    entry.sse = match name == facts.url_key {
+                        true if facts.is_sse_default => Some(SSE_WITHOUT_TYPE),
+                        true => None,
+                        false => Some(SSE),
+                    };
                     entry.url = Some(EntryMember { key, span, value: is });
                 }
                 ("type", MemberValue::String(is)) => entry.kind = Some(EntryMember { key, span, value: is }),
@@ -165,6 +180,10 @@ impl ServerEntry {
                         format!("`{name}` of `{}` must be a string", entry.name()),
                     ));
                 }
+                ("cwd", MemberValue::String(is)) => entry.cwd = Some(is),
+                ("env", MemberValue::Object(values)) => {
+                    entry.env = values.into_iter().map(|(name, value)| Some((name, value?))).collect();
+                }
                 (name, shape) if CREDENTIALS.contains(&name) && !matches!(shape, MemberValue::Empty) => {
                     entry.credentials = Some(name.to_owned());
                 }
@@ -173,10 +192,10 @@ impl ServerEntry {
             known.push(name);
         }
         if let Some(kind) = &entry.kind {
-            entry.is_sse = match kind.value.as_str() {
-                "sse" => true,
-                "http" => false,
-                _ => entry.is_sse,
+            entry.sse = match kind.value.as_str() {
+                "sse" => Some(SSE),
+                "http" | "streamableHttp" => None,
+                _ => entry.sse,
             };
         }
         Ok(entry)
@@ -184,6 +203,38 @@ impl ServerEntry {
 
     pub(super) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
+    }
+
+    /// How the server is reached without the gateway, as the client does.
+    ///
+    /// # Errors
+    /// Only the client can reach it: why.
+    pub(super) fn transport(&self, program: &str) -> Result<Transport, String> {
+        let words = self.args.iter().flat_map(|args| &args.value).map(|word| word.value.clone());
+        let words: Vec<String> = match (self.gateway_status(program), &self.command) {
+            (Standing::Unsupported(why), _) => return Err(why),
+            (Standing::Custom, _) => return Err("its command is your own".to_owned()),
+            (
+                Standing::NotInstalled(ServerTarget::Remote(url))
+                | Standing::Installed { origin: ServerTarget::Remote(url), .. },
+                _,
+            ) if !url.contains('$') => {
+                return Ok(Transport::Http(HttpSpec { url, headers: Vec::new(), auth: None }));
+            }
+            (Standing::Installed { .. }, _) => words.skip_while(|word| word != "--").skip(1).collect(),
+            (Standing::NotInstalled(_), command) => {
+                command.iter().map(|command| command.value.clone()).chain(words).collect()
+            }
+        };
+        let env = self.env.clone().ok_or("its `env` has values that are not strings")?;
+        let values = env.iter().map(|(_, value)| value).chain(&words).chain(&self.cwd);
+        let (Some((command, args)), false) =
+            (words.split_first(), values.into_iter().any(|value| value.contains('$')))
+        else {
+            return Err("it has variables (`$`), which only the client replaces".to_owned());
+        };
+        let cwd = self.cwd.as_ref().map(PathBuf::from);
+        Ok(Transport::Child(StdioSpec { command: command.clone(), args: args.to_vec(), env, cwd }))
     }
 
     /// The name, with the project directory for servers of one project, to distinguish servers of the same name.
@@ -231,10 +282,8 @@ impl ServerEntry {
                  `callgate proxy --config FILE`"
             ));
         }
-        if self.is_sse {
-            return Standing::Unsupported(
-                "it uses the SSE transport; use the server's URL for streamable HTTP".to_owned(),
-            );
+        if let Some(why) = self.sse {
+            return Standing::Unsupported(why.to_owned());
         }
         // A URL with variables can't be checked: the client expands them.
         let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new(), auth: None }.validate();

@@ -133,7 +133,7 @@ pub(super) fn remove_gateway(
                 format_member(facts, facts.url_key, own),
             )];
             if let Some(kind) = &entry.kind {
-                edits.push(TextEdit::new(kind.span.clone(), quote("http")));
+                edits.push(TextEdit::new(kind.span.clone(), quote(facts.http_type)));
             }
             Ok(edits)
         }

@@ -59,7 +59,15 @@ fn parse_member(key: &Key, item: &Item) -> ParsedMember {
                 .collect(),
         ),
         item if item.as_table_like().is_some_and(TableLike::is_empty) => MemberValue::Empty,
-        _ => MemberValue::Other,
+        item => match item.as_table_like() {
+            Some(table) => MemberValue::Object(
+                table
+                    .iter()
+                    .map(|(name, item)| (name.to_owned(), item.as_str().map(str::to_owned)))
+                    .collect(),
+            ),
+            None => MemberValue::Other,
+        },
     };
     ParsedMember { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), kind: shape }
 }
