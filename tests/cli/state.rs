@@ -363,3 +363,28 @@ fn state_accept_needs_the_keys_and_a_file() {
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("another key"), "{}", ended.stderr);
 }
+
+#[test]
+fn stats_say_how_much_a_store_holds_and_how_old_its_calls_are() {
+    let dir = test_dir();
+    dir.with_state(&[], CALLS);
+    let stats = |format: &str| dir.run(&["state", "stats", "--state", "file:s.db", "--format", format]);
+    let text = stats("text");
+    assert_eq!(text.code, Some(0), "{}", text.transcript());
+    assert!(text.stdout.contains("calls: 1 pending (the oldest for "), "{}", text.transcript());
+    let document: Value = callgate::json::from_str(&stats("json").stdout).unwrap();
+    assert_eq!(document["calls"]["pending"], 1, "{document}");
+    assert!(document["oldest_seconds"]["pending"].as_u64().is_some(), "{document}");
+    let metrics = stats("prometheus").stdout;
+    for line in [
+        "# TYPE callgate_state_calls gauge",
+        "callgate_state_calls{stage=\"pending\"} 1",
+        "callgate_state_calls{stage=\"started\"} 0",
+        "callgate_state_oldest_call_age_seconds{stage=\"started\"} 0",
+    ] {
+        assert!(metrics.lines().any(|printed| printed == line), "{line}: {metrics}");
+    }
+    let records =
+        metrics.lines().find_map(|line| line.strip_prefix("callgate_state_records{space=\"calls\"} "));
+    assert!(records.is_some_and(|count| count.parse::<u64>().unwrap() > 0), "{metrics}");
+}

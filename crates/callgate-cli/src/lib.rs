@@ -53,6 +53,7 @@ mod serve_config;
 mod server_args;
 mod server_list_file;
 mod state_commands;
+mod state_stats;
 mod state_directory;
 mod task;
 mod tls_args;

@@ -2,25 +2,20 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Subcommand;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 
-use super::OutputFormat;
 use super::async_runtime::new_runtime;
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
-use callgate::approval::{CallStage, KeyedEntry, Ledger};
-use callgate::host::{StateStore, SystemClock, space};
-use callgate::json::{Value, json};
+use super::state_stats::{StatsFormat, StoreUsage};
+use callgate::approval::Ledger;
+use callgate::host::SystemClock;
 use callgate::seal::KEYS_VARIABLE;
 use callgate::state::CopyError;
 use callgate_state::{OpenStateStore, keys_from_environment};
-
-/// The number of records that are read at once.
-const PAGE_SIZE: usize = 256;
 
 /// Manage a state store.
 #[derive(clap::Args)]
@@ -39,9 +34,9 @@ enum StateCommand {
         /// The state store, as in `--state` of other commands
         #[arg(long, value_name = "URL")]
         state: String,
-        /// Output format: text, or one JSON document for programs
-        #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-        format: OutputFormat,
+        /// Output format: text, one JSON document for programs, or metrics for Prometheus
+        #[arg(long, value_enum, default_value_t = StatsFormat::Text)]
+        format: StatsFormat,
     },
     /// Remove what has expired
     ///
@@ -108,7 +103,9 @@ enum StateCommand {
 pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let runtime = new_runtime()?;
     match &arguments.command {
-        StateCommand::Stats { state, format } => print_stats(state, *format, &runtime, output)?,
+        StateCommand::Stats { state, format } => {
+            StoreUsage::measure(state, &runtime)?.write(*format, output)?
+        }
         StateCommand::Gc { state } => {
             let OpenStateStore { url, store, .. } = OpenStateStore::open_existing(state, &runtime)?;
             let removed = runtime.block_on(store.remove_expired(Timestamp::now())).map_err(command_error)?;
@@ -169,69 +166,4 @@ fn copy(from: &str, to: &str, runtime: &Runtime, output: &mut Output) -> Result<
         copied.copied, source.url, target.url, copied.unchanged, copied.expired
     )?;
     Ok(())
-}
-
-/// The records of one space.
-struct SpaceUsage {
-    name: &'static str,
-    records: u64,
-    bytes: u64,
-}
-
-fn print_stats(
-    url: &str,
-    format: OutputFormat,
-    runtime: &Runtime,
-    output: &mut Output,
-) -> Result<(), CommandError> {
-    let OpenStateStore { url, store, .. } = OpenStateStore::open_existing(url, runtime)?;
-    let mut spaces = Vec::new();
-    for name in space::ALL {
-        spaces.push(runtime.block_on(space_usage(&store, name))?);
-    }
-    let ledger = Ledger::new(store, &SystemClock);
-    let calls = runtime.block_on(ledger.list()).map_err(command_error)?;
-    let count =
-        |is_counted: &dyn Fn(&KeyedEntry) -> bool| calls.iter().filter(|call| is_counted(call)).count();
-    let pending = count(&|call| matches!(call.entry.stage, CallStage::Waiting));
-    let unfinished = count(&|call| matches!(call.entry.stage, CallStage::Claimed { .. }));
-    let completed = count(&|call| matches!(call.entry.stage, CallStage::Settled { .. }));
-    if format == OutputFormat::Json {
-        let usage = |space: &SpaceUsage| json!({ "records": space.records, "bytes": space.bytes });
-        let spaces: callgate::json::Map =
-            spaces.iter().map(|space| (space.name.to_owned(), usage(space))).collect();
-        let document = json!({
-            "version": 1,
-            "state": url,
-            "calls": { "pending": pending, "started": unfinished, "completed": completed },
-            "spaces": Value::Object(spaces),
-        });
-        writeln!(output, "{}", callgate::json::to_string_pretty(&document).map_err(command_error)?)?;
-        return Ok(());
-    }
-    writeln!(output, "`{url}`")?;
-    for SpaceUsage { name, records, bytes } in &spaces {
-        writeln!(output, "  {name:<9} {records:>9} records {:>9} KiB", bytes.div_ceil(1024))?;
-    }
-    writeln!(
-        output,
-        "calls: {pending} pending, {unfinished} started and not completed, {completed} completed"
-    )?;
-    Ok(())
-}
-
-async fn space_usage(store: &Arc<dyn StateStore>, name: &'static str) -> Result<SpaceUsage, CommandError> {
-    let mut usage = SpaceUsage { name, records: 0, bytes: 0 };
-    let mut after: Option<String> = None;
-    loop {
-        let page = store.records(name, after.as_deref(), PAGE_SIZE).await.map_err(command_error)?;
-        for (key, record) in &page.records {
-            usage.records += 1;
-            usage.bytes += (key.len() + record.value.to_string().len()) as u64;
-        }
-        after = page.records.last().map(|(key, _)| key.clone());
-        if !page.more || after.is_none() {
-            return Ok(usage);
-        }
-    }
 }
