@@ -221,9 +221,10 @@ impl Connection {
             return false;
         };
         let head = String::from_utf8_lossy(&self.received[..end]).to_ascii_lowercase();
-        let length =
-            head.split("content-length:").nth(1).and_then(|rest| rest.lines().next()?.trim().parse().ok());
-        self.received.len() == end + 4 + length.unwrap_or_else(|| panic!("a response with a length: {head}"))
+        let length = head.split("content-length:").nth(1).and_then(|rest| rest.lines().next());
+        let length: usize =
+            length.and_then(|text| text.trim().parse().ok()).expect("a response with a length");
+        self.received.len() == end + 4 + length
     }
 
     fn ask(&mut self, request: &[u8]) -> String {
