@@ -18,6 +18,9 @@ use super::file_snapshot::FileSnapshot;
 use super::watched_directories::DirectoryIdentity;
 use super::{ReloadResult, Reloader};
 
+/// While nothing changes, comparing the files takes at most this part of the time, as `1 / (1 + REST_FACTOR)`.
+const REST_FACTOR: u32 = 20;
+
 /// Options of a [`RulesWatcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatcherOptions {
@@ -151,6 +154,7 @@ struct WatcherThread {
 impl WatcherThread {
     fn run(mut self) {
         while !self.stop.load(Ordering::Acquire) {
+            let started = Instant::now();
             let result = catch_unwind(AssertUnwindSafe(|| self.reload_if_changed()))
                 .unwrap_or_else(|_| Some(self.reloader.reject_internal_error()));
             self.reloader.free_retired();
@@ -162,7 +166,14 @@ impl WatcherThread {
                 Some(ReloadResult::Unstable) => self.options.debounce,
                 _ => self.options.poll,
             };
+            let ended = Instant::now();
             if self.wake_receiver.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+                return;
+            }
+            // Other files of these directories, such as logs, may change all the time, and each change wakes the thread.
+            let rest =
+                (self.options.debounce / 2).max(REST_FACTOR * ended.duration_since(started)).min(pause);
+            if result.is_none() && !self.wait_until(ended + rest) {
                 return;
             }
         }
@@ -175,7 +186,8 @@ impl WatcherThread {
             return None;
         }
         loop {
-            if !self.wait_for_debounce() {
+            // The snapshot after it covers the notifications during it.
+            if !self.wait_until(Instant::now() + self.options.debounce) {
                 return None;
             }
             let now = self.take_snapshot();
@@ -191,9 +203,8 @@ impl WatcherThread {
         Some(if overtaken { ReloadResult::Unstable } else { result })
     }
 
-    /// Waits for the debounce time; the snapshot after it covers the notifications during it. Returns `false` if the watch must stop.
-    fn wait_for_debounce(&self) -> bool {
-        let until = Instant::now() + self.options.debounce;
+    /// Waits, also if notifications come. Returns `false` if the watch must stop.
+    fn wait_until(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let signal = self.wake_receiver.recv_timeout(left);

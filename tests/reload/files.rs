@@ -263,3 +263,27 @@ fn watch_dropped_during_the_debounce_ends() {
     });
     assert!(ended.recv_timeout(TIMEOUT).is_ok());
 }
+
+/// As a log, or a state file, beside the rules.
+#[cfg(target_os = "linux")]
+#[test]
+fn other_files_of_the_directory_do_not_keep_the_watch_busy() {
+    use rustix::fs::inotify;
+
+    let dir = TestDir::new(&[("rules.yaml", &denying("a"))]);
+    let watched = watch(&dir, &["rules.yaml"], WatcherOptions::default());
+    let opened = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&opened, dir.path("rules.yaml"), inotify::WatchFlags::OPEN).unwrap();
+    const WRITES: usize = 400;
+    for line in 0..WRITES {
+        dir.write("audit.jsonl", &line.to_string());
+        thread::sleep(Duration::from_millis(2));
+    }
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 64 << 10];
+    let mut events = inotify::Reader::new(&opened, &mut buffer);
+    let reads = std::iter::from_fn(|| events.next().ok().map(|_| ())).count();
+    assert!(reads < WRITES / 4, "{WRITES} writes of another file, and {reads} reads of the rules");
+    // A change of the rules is still noticed.
+    dir.write("rules.yaml", &denying("b"));
+    watched.wait_for_reload(&denying("b"));
+}
