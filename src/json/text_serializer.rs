@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_no_strings_are_errors() {
+    fn keys_that_are_not_strings_are_errors() {
         let keys = BTreeMap::from([(vec![1], 1)]);
         assert_eq!(to_string(&keys).unwrap_err().to_string(), to_value(&keys).unwrap_err().to_string());
     }
