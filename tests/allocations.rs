@@ -175,3 +175,56 @@ fn first_call_after_a_reload_allocates_no_more_than_earlier_ones() {
         assert_eq!(measure(|| drop(engine.decide(call, &session))).count_total, 0, "{call:?}");
     }
 }
+
+/// Polls a future that waits for nothing.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing makes this future wait"),
+    }
+}
+
+/// The bytes that stay allocated after 1,000 calls, once 1,000 others have been made.
+fn kept_bytes(mut call: impl FnMut(u64)) -> i64 {
+    (0..1_000).for_each(&mut call);
+    measure(|| (1_000..2_000).for_each(&mut call)).bytes_current
+}
+
+#[test]
+fn sessions_keep_nothing_of_calls_that_need_no_approval() {
+    let rules = r#"
+        policies:
+          - { id: reads, match: read, label: { add: [seen] } }
+          - { id: stay, match: delete, deny: { message: Nothing is deleted } }
+          - { id: large, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, approval: {} }
+    "#;
+    let engine = Engine::from_text(rules).unwrap();
+    let tool = ConstantTool(json!({ "done": true }));
+    let ids: [(&str, fn(u64) -> String); 3] = [
+        ("without an id", |_| String::new()),
+        ("each with its own id", |number| format!("toolu_{number:08}")),
+        ("with ids that repeat", |number| format!("c{}", number % 10)),
+    ];
+    for (name, id) in ids {
+        let calls = |number: u64| {
+            ["read", "delete", "pay"].map(|tool| ToolCall::new(id(number), tool, json!({ "amount": 7 })))
+        };
+        let mut session = engine.session();
+        let kept = kept_bytes(|number| {
+            for call in calls(number) {
+                ready(session.execute(call, &tool));
+            }
+        });
+        assert_eq!(kept, 0, "single calls {name}");
+        let mut session = engine.session();
+        let kept = kept_bytes(|number| drop(ready(session.execute_round(calls(number).into(), &tool))));
+        assert_eq!(kept, 0, "rounds of calls {name}");
+        let session = engine.session().concurrent();
+        let kept = kept_bytes(|number| {
+            for call in calls(number) {
+                ready(session.execute(call, &tool));
+            }
+        });
+        assert_eq!(kept, 0, "calls of a concurrent session {name}");
+    }
+}

@@ -238,6 +238,25 @@ impl SessionState {
         name
     }
 
+    /// Forgets a name that [`unique_call_id`](Self::unique_call_id) returned for this id, because nothing refers to it: a later call may have
+    /// it. Of several calls, the last one is released first.
+    #[doc(hidden)]
+    pub fn release_call_id(&mut self, id: &str, name: &str) {
+        let Some(count) = self.occurrences.get_mut(id) else { return };
+        if id == name {
+            // Later occurrences are counted on, so that their names stay theirs.
+            if *count == 1 {
+                self.occurrences.remove(id);
+            }
+            return;
+        }
+        let number = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('_')?.parse::<u64>().ok());
+        if number == Some(*count) {
+            *count -= 1;
+        }
+        self.occurrences.remove(name);
+    }
+
     /// The last few arguments with which a tool succeeded, the newest last.
     #[doc(hidden)]
     pub fn successful_inputs(&self, tool: &str) -> &[Value] {
@@ -338,3 +357,30 @@ impl SessionState {
 
 /// The parts of the document that Callgate maintains.
 const TRACKED_PARTS: [&str; 3] = ["labels", "facts", "calls"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_call_ids_leave_nothing_behind() {
+        let mut state = SessionState::default();
+        let names: Vec<String> = (0..3).map(|_| state.unique_call_id("c")).collect();
+        assert_eq!(names, ["c", "c_2", "c_3"]);
+        names.iter().rev().for_each(|name| state.release_call_id("c", name));
+        assert_eq!(state, SessionState::default());
+    }
+
+    #[test]
+    fn call_ids_that_are_in_use_stay_unique() {
+        let mut state = SessionState::default();
+        let names: Vec<String> = (0..4).map(|_| state.unique_call_id("c")).collect();
+        for name in ["c_4", "c_2", "c"] {
+            state.release_call_id("c", name);
+        }
+        let mut later: Vec<String> = (0..3).map(|_| state.unique_call_id("c")).collect();
+        later.push(state.unique_call_id("c_2"));
+        assert_eq!(later, ["c_4", "c_5", "c_6", "c_2"]);
+        assert!(!later.contains(&names[2]));
+    }
+}

@@ -5,6 +5,7 @@
 //! newtype structs come from Rust types, never from data, so no key and no string of an input can start a transfer.
 
 use std::cell::RefCell;
+use std::fmt::Write;
 
 use super::Value;
 
@@ -16,6 +17,9 @@ enum TransferSlot {
     /// Our serializer accepts a whole value.
     Wanted,
     Filled(Value),
+    /// Our serializer accepts a whole value, written at the end of this text.
+    TextWanted(String),
+    TextWritten(String),
 }
 
 thread_local! {
@@ -43,17 +47,40 @@ pub(super) fn receive_from<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, 
     let returned = serialize();
     match replace_slot(TransferSlot::Empty) {
         TransferSlot::Filled(value) => (Some(value), returned),
-        TransferSlot::Empty | TransferSlot::Wanted => (None, returned),
+        _ => (None, returned),
     }
 }
 
-/// Passes a value to our serializer. Returns `false` if another serializer is running.
-pub(super) fn pass_to_serializer(value: impl FnOnce() -> Value) -> bool {
-    let wanted = matches!(replace_slot(TransferSlot::Empty), TransferSlot::Wanted);
-    if wanted {
-        replace_slot(TransferSlot::Filled(value()));
+/// Runs the `Serialize` of a value that identified itself, which writes the value at the end of a text.
+pub(super) fn write_to<E>(
+    text: &mut String,
+    serialize: impl FnOnce(&mut String) -> Result<(), E>,
+) -> Result<(), E> {
+    let _emptied = ResetOnDrop;
+    replace_slot(TransferSlot::TextWanted(std::mem::take(text)));
+    let mut own = String::new();
+    let returned = serialize(&mut own);
+    match replace_slot(TransferSlot::Empty) {
+        TransferSlot::TextWritten(written) => *text = written,
+        // Not a value of ours, which has written itself.
+        TransferSlot::TextWanted(before) => *text = before + &own,
+        _ => *text = own,
     }
-    wanted
+    returned
+}
+
+/// Passes a value to our serializer. Returns `false` if another serializer is running.
+pub(super) fn pass_to_serializer(value: &Value) -> bool {
+    match replace_slot(TransferSlot::Empty) {
+        TransferSlot::Wanted => replace_slot(TransferSlot::Filled(value.clone())),
+        TransferSlot::TextWanted(mut text) => {
+            // A string accepts everything that is written to it.
+            let _ = write!(text, "{value}");
+            replace_slot(TransferSlot::TextWritten(text))
+        }
+        _ => return false,
+    };
+    true
 }
 
 /// Runs the visitor of a type that identified itself, with a value in the slot.
@@ -67,6 +94,6 @@ pub(super) fn offer_to_visitor<T>(value: Value, visit: impl FnOnce() -> T) -> T 
 pub(super) fn take_offered() -> Option<Value> {
     match replace_slot(TransferSlot::Empty) {
         TransferSlot::Filled(value) => Some(value),
-        TransferSlot::Empty | TransferSlot::Wanted => None,
+        _ => None,
     }
 }

@@ -23,6 +23,7 @@ mod number_text;
 mod parse_error;
 mod parser;
 mod serialize;
+mod text_serializer;
 mod value;
 mod writer;
 
@@ -40,7 +41,10 @@ pub use parser::{LoneSurrogates, parse, parse_bytes, parse_with_surrogates};
 pub use serde_json_interop::InexactNumber;
 #[doc(hidden)]
 pub use serialize::{empty_array, serialized};
-pub use serialize::{to_string, to_string_pretty, to_value, to_writer};
+pub use serialize::{to_string_pretty, to_value, to_writer};
+#[doc(hidden)]
+pub use text_serializer::append_json;
+pub use text_serializer::to_string;
 pub use value::{Entry, Index, Map, Value};
 #[doc(hidden)]
 pub use writer::write_string;

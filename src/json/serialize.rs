@@ -15,15 +15,6 @@ pub fn to_value<T: Serialize>(value: T) -> Result<Value, Error> {
     value.serialize(ValueSerializer)
 }
 
-/// Converts any `Serialize` type into compact JSON text.
-///
-/// # Errors
-///
-/// As [`to_value`].
-pub fn to_string<T: ?Sized + Serialize>(value: &T) -> Result<String, Error> {
-    Ok(to_value(value)?.to_string())
-}
-
 /// Converts any `Serialize` type into JSON text with an indentation of two spaces.
 ///
 /// # Errors
@@ -205,8 +196,9 @@ impl ArraySerializer {
     }
 }
 
+/// Collects the members of an object; of several with one name the last counts.
 #[derive(Default)]
-struct ObjectSerializer {
+pub(super) struct ObjectSerializer {
     map: Map,
     /// The key of the next value.
     key: Option<String>,
@@ -342,7 +334,7 @@ struct TransferValue<'a>(&'a Value);
 
 impl Serialize for TransferValue<'_> {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if lossless_transfer::pass_to_serializer(|| self.0.clone()) {
+        if lossless_transfer::pass_to_serializer(self.0) {
             return serializer.serialize_unit();
         }
         match self.0 {

@@ -145,6 +145,12 @@ impl<'c> Decision<'c> {
         &self.input
     }
 
+    /// Whether a policy changed the arguments.
+    #[doc(hidden)]
+    pub fn has_changed_input(&self) -> bool {
+        matches!(self.input, Cow::Owned(_))
+    }
+
     /// The call with its final arguments, if a policy changed them.
     pub fn changed_call(&self) -> Option<ToolCall> {
         match &self.input {

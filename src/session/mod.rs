@@ -131,6 +131,15 @@ impl CallReader {
     }
 }
 
+/// The name of a call in the ledger.
+struct OccurrenceName {
+    call_id: String,
+    /// The id, with a number if earlier calls have it.
+    occurrence: String,
+    /// The ledger has an entry of the call, whatever its outcome is.
+    is_always_recorded: bool,
+}
+
 /// The name of a call among those of its history: its id, and a number from the second call of that id on.
 fn occurrence_name(id: &str, count: u64) -> String {
     if count > 1 { format!("{id}_{count}") } else { id.to_owned() }
@@ -230,16 +239,17 @@ impl Session {
     pub async fn execute(&mut self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         let call = self.name_call(call);
-        let occurrence = self.state.unique_call_id(&call.id);
+        let name = self.name_occurrence(&call);
         self.halt_if_aborted();
         let stored = if self.is_recorded { boxed(self.refresh_state()).await } else { Ok(()) };
         let scope = self.scope();
         let mut runner = self.runner(&scope, executor);
-        let prepared = runner.prepare(call, occurrence, &stored).await;
+        let prepared = runner.prepare(call, name.occurrence.clone(), &stored).await;
         let decision = runner.decide(&prepared);
         let outcome = runner.run_prepared(&prepared, decision, started).await;
         let outcome = runner.report(&prepared.hooked.call, outcome);
         runner.context.services.observers.record_outcomes().await;
+        self.release_names(std::iter::once((&name, &outcome)));
         outcome
     }
 
@@ -368,6 +378,30 @@ impl Session {
     fn halt_if_aborted(&mut self) {
         if let Some(reason) = self.run.abort_reason() {
             self.state.halt(&reason);
+        }
+    }
+
+    /// Names a call for the ledger, unlike any other call of the session.
+    fn name_occurrence(&mut self, call: &ToolCall) -> OccurrenceName {
+        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
+        let is_once = tools.get(call).is_some_and(|tool| tool.descriptor.once);
+        OccurrenceName {
+            call_id: call.id.clone(),
+            occurrence: self.state.unique_call_id(&call.id),
+            is_always_recorded: self.is_recorded || is_once,
+        }
+    }
+
+    /// Releases the names of calls that have ended without an entry in the ledger, so that a session does not grow with each call.
+    /// `ended`: in the order in which they were named.
+    fn release_names<'n>(
+        &mut self,
+        ended: impl DoubleEndedIterator<Item = (&'n OccurrenceName, &'n Outcome)>,
+    ) {
+        for (OccurrenceName { call_id, occurrence, is_always_recorded }, outcome) in ended.rev() {
+            if !is_always_recorded && outcome.approval.is_none() {
+                self.state.release_call_id(call_id, occurrence);
+            }
         }
     }
 

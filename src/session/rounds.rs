@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::Session;
+use super::{OccurrenceName, Session};
 use crate::call::{Outcome, RoundPosition, ToolCall};
 use crate::execution::{CallRunner, PreparedCall};
 use crate::host::ToolExecutor;
@@ -27,10 +27,12 @@ impl Session {
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
         let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
-        let occurrences = calls.iter().map(|call| self.state.unique_call_id(&call.id)).collect();
+        let names: Vec<OccurrenceName> = calls.iter().map(|call| self.name_occurrence(call)).collect();
+        let occurrences = names.iter().map(|name| name.occurrence.clone()).collect();
         self.round.clear();
         let outcomes = self.run_round_calls(calls, occurrences, executor).await;
         self.round.clear();
+        self.release_names(names.iter().zip(&outcomes));
         self.after_calls(&outcomes);
         outcomes
     }

@@ -6,7 +6,12 @@ import { addon, type NativeHost } from './addon';
 import { fromFailure, fromThrown } from './errors';
 import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
 
-/** Carries out one kind of request. A result that is not a promise is replied at once. */
+/** A reply that is written as JSON already. */
+export class JsonReply {
+  constructor(readonly text: string) {}
+}
+
+/** Carries out one kind of request, whose members it gets. A result that is not a promise is replied at once. */
 export type RequestHandler = (request: JsonObject, signal: () => AbortSignal) => unknown;
 
 /** The handlers of an operation, by the kind of request. */
@@ -64,7 +69,8 @@ export function operate(start: () => string, handlers: RequestHandlers, signal?:
 class Operation {
   private number = 0;
   private hasEnded = false;
-  private readonly controllers = new Map<number, AbortController>();
+  /** Of the requests whose signal was asked for. */
+  private controllers: Map<number, AbortController> | undefined;
   /** The asynchronous context of the caller, for what is carried out when another thread wakes the operation. */
   private readonly context = new AsyncResource('CallgateOperation', { requireManualDestroy: true });
   private signal: AbortSignal | undefined;
@@ -95,21 +101,24 @@ class Operation {
     if (!this.hasEnded) {
       const reason: unknown = this.signal?.reason;
       host.abandon(this.number);
-      this.end(reason);
+      this.end(() => reason);
       this.reject(reason);
     }
   };
 
-  private end(reason: unknown): void {
+  /** `reason` makes the reason of signals that are aborted now. */
+  private end(reason: () => unknown): void {
     this.hasEnded = true;
     running.delete(this.number);
     underWay -= 1;
     if (underWay === 0) {
       keepAlive.unref();
     }
+    // Without it, hooks of `async_hooks`, as tracing tools have, remember every operation.
+    this.context.emitDestroy();
     this.signal?.removeEventListener('abort', this.abort);
-    for (const controller of this.controllers.values()) {
-      controller.abort(reason);
+    for (const controller of this.controllers?.values() ?? []) {
+      controller.abort(reason());
     }
   }
 
@@ -119,11 +128,11 @@ class Operation {
     }
     switch (step[0]) {
       case 'd':
-        this.end(stopped());
+        this.end(stopped);
         this.resolve(readFlagged(step, 1));
         break;
       case 'e':
-        this.end(stopped());
+        this.end(stopped);
         this.reject(fromFailure(readFlagged(step, 1) as JsonObject));
         break;
       default:
@@ -138,8 +147,8 @@ class Operation {
       }
       const cancelled = message['cancel'];
       if (typeof cancelled === 'number') {
-        this.controllers.get(cancelled)?.abort(stopped());
-        this.controllers.delete(cancelled);
+        this.controllers?.get(cancelled)?.abort(stopped());
+        this.controllers?.delete(cancelled);
       } else {
         this.handle(message);
       }
@@ -149,6 +158,7 @@ class Operation {
   private handle(message: JsonObject): void {
     const request = message['request'] as number;
     const signal = (): AbortSignal => {
+      this.controllers ??= new Map();
       let controller = this.controllers.get(request);
       if (controller === undefined) {
         controller = new AbortController();
@@ -162,7 +172,7 @@ class Operation {
       if (handler === undefined) {
         throw new Error(`nothing handles \`${String(message['kind'])}\``);
       }
-      result = handler(message, signal);
+      result = handler(message['members'] as JsonObject, signal);
     } catch (error) {
       this.reply(request, { threw: describeError(error) });
       return;
@@ -178,13 +188,13 @@ class Operation {
   }
 
   private reply(request: number, value: unknown): void {
-    this.controllers.delete(request);
+    this.controllers?.delete(request);
     if (this.hasEnded) {
       return;
     }
     let text: string;
     try {
-      text = stringifyJson(value);
+      text = value instanceof JsonReply ? value.text : stringifyJson(value);
     } catch (error) {
       text = stringifyJson({ threw: describeError(error) });
     }

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from './json';
 import { NotJsonError, stringifyJson } from './json';
-import { describeError, type RequestHandler } from './operations';
+import { describeError, JsonReply, type RequestHandler } from './operations';
 import type { RunningCall, Tool, ToolContext, Tools } from './types';
 
 class Context implements ToolContext {
@@ -44,12 +44,11 @@ function ownTool(tools: Tools | undefined, name: string): Tool | undefined {
 function reply(output: unknown): unknown {
   try {
     // Written here, so that what is not JSON is the error of this tool.
-    stringifyJson(output);
+    return new JsonReply(`{"output":${stringifyJson(output)}}`);
   } catch (error) {
     const message = error instanceof NotJsonError ? error.message : String(error);
     return { error: { message: `the tool returned what is not JSON: ${message}`, kind: 'invalid_result' } };
   }
-  return { output: output === undefined || typeof output === 'function' || typeof output === 'symbol' ? null : output };
 }
 
 function failure(error: unknown): unknown {

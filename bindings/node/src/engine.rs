@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callgate::call::{PolicyTrace, Reason};
 use callgate::host::{Clock, StateStore, SystemClock};
 use callgate::json::{self, Value, json};
 use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
@@ -11,6 +12,7 @@ use callgate_policy_tests::PolicyTests;
 use jiff::Timestamp;
 use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
+use serde::Serialize;
 
 use crate::approvals::InboxCommand;
 use crate::engine_loading::{EngineLoading, load_layer};
@@ -18,7 +20,7 @@ use crate::engine_options::{EngineOptions, SessionOptions};
 use crate::failure::Failure;
 use crate::hooks::JavaScriptHook;
 use crate::host::Host;
-use crate::json_text::flagged;
+use crate::json_text::{append_flagged_json, flagged};
 use crate::operation::OperationThread;
 use crate::session::NativeSession;
 
@@ -212,16 +214,27 @@ pub struct SessionEngine {
 /// The decision on a call, without its arguments if no policy changed them.
 pub fn decision_text(engine: &Engine, call: &ToolCall, state: &SessionState) -> napi::Result<String> {
     let decision = engine.decide(call, state);
-    let mut members = json!({
-        "effect": decision.effect().name(),
-        "reason": json::to_value(decision.reason()).map_err(Failure::invalid_argument)?,
-        "pending": decision.pending().map(Value::from).collect::<Vec<_>>(),
-        "policies": json::to_value(decision.policies()).map_err(Failure::invalid_argument)?,
-    });
-    if let (Some(_), Some(members)) = (decision.changed_call(), members.as_object_mut()) {
-        members.insert("input".to_owned(), decision.input().clone());
-    }
-    Ok(flagged(&members.to_string()))
+    let members = DecisionMembers {
+        effect: decision.effect().name(),
+        reason: decision.reason(),
+        pending: decision.pending().collect(),
+        policies: decision.policies(),
+        input: decision.has_changed_input().then(|| decision.input()),
+    };
+    let mut text = String::new();
+    append_flagged_json(&mut text, &members).map_err(Failure::invalid_argument)?;
+    Ok(text)
+}
+
+/// A decision as JavaScript receives it.
+#[derive(Serialize)]
+struct DecisionMembers<'d> {
+    effect: &'static str,
+    reason: Reason,
+    pending: Vec<&'d str>,
+    policies: Vec<PolicyTrace>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'d Value>,
 }
 
 /// A clock behind a pointer.

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
 
-use callgate::json::{Value, json};
+use callgate::json::{self, Value, json};
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
@@ -25,8 +26,8 @@ pub struct Exchange {
 
 #[derive(Default)]
 struct ExchangeState {
-    /// For JavaScript, oldest first.
-    messages: Vec<Value>,
+    /// For JavaScript, oldest first: JSON objects.
+    messages: Vec<String>,
     waiting: HashMap<u32, oneshot::Sender<Value>>,
     last_request: u32,
     result: Option<OperationResult>,
@@ -69,18 +70,17 @@ impl Exchange {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks JavaScript for something of this kind. `members` is an object.
-    pub fn request(self: &Arc<Self>, kind: &str, mut members: Value) -> PendingReply {
+    /// Asks JavaScript for something of this kind, with these members.
+    pub fn request(self: &Arc<Self>, kind: &str, members: &impl Serialize) -> PendingReply {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         state.last_request = state.last_request.wrapping_add(1);
         let number = state.last_request;
-        if let Some(members) = members.as_object_mut() {
-            members.insert("request".to_owned(), number.into());
-            members.insert("kind".to_owned(), kind.into());
-        }
+        // JavaScript reports a request without members that it can read as failed.
+        let message = json::to_string(&Request { request: number, kind, members });
+        let message = message.unwrap_or_else(|_| json!({ "request": number, "kind": kind }).to_string());
         state.waiting.insert(number, sender);
-        state.messages.push(members);
+        state.messages.push(message);
         self.notify(state);
         PendingReply { exchange: Arc::clone(self), number, receiver, is_answered: false }
     }
@@ -128,11 +128,11 @@ impl Exchange {
             }
             Some(Err(failure)) => (format!("e={}", failure.into_text()), true),
             None => {
-                let messages = std::mem::take(&mut state.messages);
+                let messages = std::mem::take(&mut state.messages).join(",");
                 let mut step = "m".to_owned();
                 append_flagged(
                     &mut step,
-                    &json!({ "operation": self.number, "messages": messages }).to_string(),
+                    &format!(r#"{{"operation":{},"messages":[{messages}]}}"#, self.number),
                 );
                 (step, false)
             }
@@ -149,6 +149,14 @@ impl Exchange {
             self.notifier.notify(self.number);
         }
     }
+}
+
+/// A request as JavaScript receives it.
+#[derive(Serialize)]
+struct Request<'r, M> {
+    request: u32,
+    kind: &'r str,
+    members: &'r M,
 }
 
 /// Wakes the operation.
@@ -188,7 +196,7 @@ impl Drop for PendingReply {
             let waiting = self.exchange.state().waiting.remove(&self.number);
             drop(waiting);
             let mut state = self.exchange.state();
-            state.messages.push(json!({ "cancel": self.number }));
+            state.messages.push(json!({ "cancel": self.number }).to_string());
             self.exchange.notify(state);
         }
     }

@@ -10,7 +10,7 @@ use callgate::{BoxFuture, ToolError};
 use serde::Deserialize;
 
 use crate::exchange::current_exchange;
-use crate::tool_executor::{call_json, error_json, read_error};
+use crate::tool_executor::{CallMembers, error_json, read_error};
 
 /// Which methods a hook has.
 #[derive(Clone, Debug, Deserialize)]
@@ -42,13 +42,13 @@ impl JavaScriptHook {
             "context": call.run.context.clone(),
         });
         let descriptor = call.descriptor.and_then(|descriptor| to_value(descriptor).ok());
-        json!({ "hook": self.0.id.as_str(), "call": call_json(call.call), "run": run, "descriptor": descriptor })
+        json!({ "hook": self.0.id.as_str(), "call": CallMembers::from(call.call), "run": run, "descriptor": descriptor })
     }
 
     /// JavaScript's reply. Returns `None` if it threw, or no operation runs.
     async fn ask(&self, method: &str, members: Value) -> Option<Value> {
         let exchange = current_exchange()?;
-        let reply = exchange.request(method, members).await?;
+        let reply = exchange.request(method, &members).await?;
         if reply.get("threw").is_some() { None } else { Some(reply) }
     }
 
@@ -60,7 +60,7 @@ impl JavaScriptHook {
         let gone =
             || ToolError::new(format!("the hook `{}` can't run", self.0.id)).with_kind("internal_error");
         let exchange = current_exchange().ok_or_else(gone)?;
-        let mut reply = exchange.request("around", members).await.ok_or_else(gone)?;
+        let mut reply = exchange.request("around", &members).await.ok_or_else(gone)?;
         loop {
             if let Some(error) = reply.get("threw") {
                 return Err(read_error(error));
@@ -83,7 +83,7 @@ impl JavaScriptHook {
             if let Some(members) = answer.as_object_mut() {
                 members.insert("around".to_owned(), around);
             }
-            reply = exchange.request("aroundResult", answer).await.ok_or_else(gone)?;
+            reply = exchange.request("aroundResult", &answer).await.ok_or_else(gone)?;
         }
     }
 }

@@ -54,7 +54,7 @@ fn unavailable(message: impl Into<String>) -> StoreError {
 async fn ask(kind: &str, members: Value) -> Result<Value, StoreError> {
     let exchange =
         current_exchange().ok_or_else(|| unavailable("the store is only available while a call runs"))?;
-    let reply = exchange.request(kind, members).await.ok_or_else(|| unavailable("the program has ended"))?;
+    let reply = exchange.request(kind, &members).await.ok_or_else(|| unavailable("the program has ended"))?;
     match reply.get("threw") {
         Some(_) => Err(unavailable("the store failed")),
         None => Ok(reply),

@@ -1,5 +1,8 @@
 //! JSON texts for JavaScript: whether `JSON.parse` reads one without rounding a number.
 
+use callgate::json::{self, append_json};
+use serde::Serialize;
+
 /// The first character of a text that `JSON.parse` reads exactly.
 const EXACT: char = '=';
 /// The first character of a text with a number that JavaScript might round.
@@ -12,6 +15,17 @@ const SAFE_DIGITS: usize = 15;
 pub fn append_flagged(message: &mut String, text: &str) {
     message.push(if has_long_number(text) { ROUNDED } else { EXACT });
     message.push_str(text);
+}
+
+/// Adds the JSON of a value to a message, after the character that says how to read it. After an error the message is incomplete.
+pub fn append_flagged_json(message: &mut String, value: &impl Serialize) -> Result<(), json::Error> {
+    let start = message.len();
+    message.push(EXACT);
+    append_json(message, value)?;
+    if message.get(start..).is_some_and(has_long_number) {
+        message.replace_range(start..=start, ROUNDED.encode_utf8(&mut [0; 4]));
+    }
+    Ok(())
 }
 
 /// The text after the character that says how to read it.

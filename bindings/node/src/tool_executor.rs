@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use callgate::json::{Map, Value, json};
+use callgate::json::{Value, json};
 use callgate::{ToolCall, ToolError, ToolExecutor, ToolResponse};
+use serde::Serialize;
 
 use crate::exchange::Exchange;
 
@@ -21,29 +22,44 @@ impl JavaScriptTools {
 
 impl ToolExecutor for JavaScriptTools {
     async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
-        let reply = self.exchange.request("execute", json!({ "call": call_json(call) })).await;
-        match reply {
+        match self.exchange.request("execute", &ExecuteMembers { call: CallMembers::from(call) }).await {
             Some(reply) => read_response(reply),
             None => Err(ToolError::new("the program that runs the tool has ended")),
         }
     }
 }
 
+/// The members of a request to execute a call.
+#[derive(Serialize)]
+struct ExecuteMembers<'c> {
+    call: CallMembers<'c>,
+}
+
 /// A call as tools and hooks receive it.
-pub fn call_json(call: &ToolCall) -> Value {
-    let mut members = Map::new();
-    members.insert("id".to_owned(), call.id.as_str().into());
-    members.insert("tool".to_owned(), call.tool.as_str().into());
-    members.insert("input".to_owned(), call.input.clone());
-    if let Some(server) = &call.server {
-        members.insert("server".to_owned(), server.as_str().into());
-    }
-    for (key, value) in [("context", &call.context), ("options", &call.options)] {
-        if !value.is_null() {
-            members.insert(key.to_owned(), value.clone());
+#[derive(Serialize)]
+pub struct CallMembers<'c> {
+    id: &'c str,
+    tool: &'c str,
+    input: &'c Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'c str>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    context: &'c Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    options: &'c Value,
+}
+
+impl<'c> From<&'c ToolCall> for CallMembers<'c> {
+    fn from(call: &'c ToolCall) -> Self {
+        Self {
+            id: &call.id,
+            tool: &call.tool,
+            input: &call.input,
+            server: call.server.as_deref(),
+            context: &call.context,
+            options: &call.options,
         }
     }
-    Value::Object(members)
 }
 
 /// Reads the reply to a request for a result: `output`, or `error`.

@@ -196,7 +196,55 @@ def pydantic_calls():
     measure("with Callgate", loop(CallgateToolset(tools, Engine.from_text(RULES).session())), 200)
 
 
-PARTS = {"calls": [engine_calls], "frameworks": [langchain_calls, pydantic_calls], "memory": [memory]}
+def openai_calls():
+    import json
+
+    from agents import Agent, Model, ModelResponse, Runner, ToolGuardrailFunctionOutput, Usage, function_tool
+    from agents import set_tracing_disabled, tool_input_guardrail
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    from callgate.adapters.openai_agents import guard_tools
+
+    calls = 50
+    set_tracing_disabled(True)
+    arguments = json.dumps(ARGUMENTS)
+
+    class Scripted(Model):
+        async def get_response(self, system_instructions, input, *_, **__):
+            if isinstance(input, str) or len(input) == 1:
+                request = {"arguments": arguments, "name": "refund", "type": "function_call"}
+                output = [ResponseFunctionToolCall(call_id=f"c{n}", **request) for n in range(calls)]
+            else:
+                content = [ResponseOutputText(annotations=[], text="done", type="output_text")]
+                message = {"id": "m", "role": "assistant", "status": "completed", "type": "message"}
+                output = [ResponseOutputMessage(content=content, **message)]
+            return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+        def stream_response(self, *_, **__):
+            raise NotImplementedError
+
+    @tool_input_guardrail
+    def permit(_):
+        return ToolGuardrailFunctionOutput.allow()
+
+    def loop(tools):
+        agent = Agent(name="shop", model=Scripted(), tools=tools)
+
+        async def several(count):
+            for _ in range(max(1, count // calls)):
+                await Runner.run(agent, "go")
+
+        return lambda count: asyncio.run(several(max(count, calls)))
+
+    tool = function_tool(refund)
+    heading("one call of an agent of the OpenAI Agents SDK")
+    measure("without Callgate", loop([tool]), 200)
+    measure("with a tool guardrail of the SDK that permits", loop([function_tool(refund, tool_input_guardrails=[permit])]), 200)
+    measure("with Callgate", loop(guard_tools([tool], Engine.from_text(RULES).session())), 200)
+
+
+FRAMEWORKS = [langchain_calls, pydantic_calls, openai_calls]
+PARTS = {"calls": [engine_calls], "frameworks": FRAMEWORKS, "memory": [memory]}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PARTS:

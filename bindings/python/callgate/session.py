@@ -121,6 +121,17 @@ class Session:
         outcome: Outcome = await run_async(self._native.start(call), tool, self.propagate)
         return outcome
 
+    def call_or_request(self, call: Call, tool: Tool) -> Outcome | dict[str, Any]:
+        """As `call`, but if the store has an approval request of the call, this is returned and nothing runs."""
+        result: Outcome | dict[str, Any] = run(self._native.start_or_find_request(call), tool, self.propagate)
+        return result
+
+    async def acall_or_request(self, call: Call, tool: Tool) -> Outcome | dict[str, Any]:
+        """As `call_or_request`, with a tool that may be asynchronous."""
+        operation = self._native.start_or_find_request(call)
+        result: Outcome | dict[str, Any] = await run_async(operation, tool, self.propagate)
+        return result
+
     def driver(self, call: Call, tool: Tool, propagate: tuple[type[BaseException], ...] = ()) -> Driver:
         """The driver of a call, which also has the exception of its tool."""
         return Driver(self._native.start(call), tool, (*self.propagate, *propagate))

@@ -221,6 +221,24 @@ impl Session {
         }))
     }
 
+    /// Starts a call, unless the store has its approval request; the result is the outcome, or the request as a dict.
+    fn start_or_find_request(&self, call: &Bound<'_, PyAny>) -> PyResult<Operation> {
+        let parts = self.parts()?;
+        let (formatter, session) = (Arc::clone(&parts.formatter), parts.calls()?);
+        let call = parts.read_call(call)?;
+        Ok(Operation::new(|context| {
+            Box::pin(async move {
+                if let Some(request) = session.find_request(&format!("approval_{}", call.id)).await {
+                    let request = request.to_json();
+                    return Box::new(move |py: Python<'_>| Ok(to_python(py, &request)?.unbind()))
+                        as OperationResult;
+                }
+                let outcome = session.execute(call, &PythonTools(context)).await;
+                outcome_result(formatter.format(outcome))
+            })
+        }))
+    }
+
     /// Starts to resume a suspended call with its request and the answers to it.
     fn start_resume(
         &self,

@@ -22,6 +22,11 @@ fn stores_of_an_application_keep_the_state() {
 }
 
 #[test]
+fn calls_leave_nothing_in_memory() {
+    suite("memory");
+}
+
+#[test]
 fn ai_sdk_agents_obey_the_rules() {
     suite("ai-sdk");
 }

@@ -52,8 +52,8 @@ class CallgateMiddleware(AgentMiddleware[Any, Any, Any]):
         def tool(final: ToolCall) -> Any:
             return run.take(handler(run.changed(final)))
 
-        pending = session.find_request(f"approval_{call.id}")
-        outcome = None if pending else session.call(call, tool)
+        found = session.call_or_request(call, tool)
+        outcome, pending = (found, None) if isinstance(found, Outcome) else (None, found)
         answers: list[dict[str, Any]] = []
         while pending or (outcome is not None and outcome.is_suspended):
             pending = pending or (outcome.approval if outcome is not None else None) or {}
@@ -71,8 +71,8 @@ class CallgateMiddleware(AgentMiddleware[Any, Any, Any]):
         async def tool(final: ToolCall) -> Any:
             return run.take(await handler(run.changed(final)))
 
-        pending = await session.afind_request(f"approval_{call.id}")
-        outcome = None if pending else await session.acall(call, tool)
+        found = await session.acall_or_request(call, tool)
+        outcome, pending = (found, None) if isinstance(found, Outcome) else (None, found)
         answers: list[dict[str, Any]] = []
         while pending or (outcome is not None and outcome.is_suspended):
             pending = pending or (outcome.approval if outcome is not None else None) or {}

@@ -83,11 +83,8 @@ class _GuardedTool:
             returned.append(await self.tool.on_invoke_tool(context, text))
             return to_json(returned[-1])
 
-        request = await session.afind_request(f"approval_{call.id}")
-        outcome = None
-        if request is None:
-            outcome = await session.acall(call, run)
-            request = outcome.approval
+        found = await session.acall_or_request(call, run)
+        outcome, request = (found, found.approval) if isinstance(found, Outcome) else (None, found)
         if request is not None and context.is_tool_approved(self.tool.name, call.id) is True:
             outcome = await session.aresume_call(call, request, Answer(True), run)
         elif request is not None and outcome is None:
