@@ -26,8 +26,7 @@ const DEFAULT_SCHEMA: &str = "callgate";
 const DEFAULT_CONNECTIONS: usize = 8;
 /// Shorter than the timeout of a store operation, so that its caller receives the reason.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long sent data may be unacknowledged, and an idle connection unanswered, until the connection counts as lost: a host that is gone
-/// closes none.
+/// How long sent data may be unacknowledged until the connection counts as lost: a host that is gone closes none.
 const LINK_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long a connection is idle until the host is asked whether it is still there, and how often it is asked.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
@@ -145,13 +144,10 @@ impl PostgresSettings {
                 .options(settings.as_str())
                 .application_name("callgate")
                 .connect_timeout(CONNECT_TIMEOUT)
-                .tcp_user_timeout(LINK_TIMEOUT)
-                .keepalives_idle(KEEPALIVE_IDLE)
-                .keepalives_interval(KEEPALIVE_INTERVAL)
-                .keepalives_retries(KEEPALIVE_RETRIES)
                 .ssl_mode(if uses_tls { SslMode::Require } else { SslMode::Disable })
                 .target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
         }
+        hosts.iter_mut().for_each(notice_lost_link);
         Ok(Self { hosts, schema, root_certificates, uses_tls, connections })
     }
 
@@ -311,6 +307,22 @@ where
     tokio::select! { ended = reading => ended, failed = sending => failed }
 }
 
+/// Lets the system notice that a link is lost, where the URL does not say how.
+fn notice_lost_link(config: &mut Config) {
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(LINK_TIMEOUT);
+    }
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVE_RETRIES);
+    }
+}
+
 /// The URL of each host of a URL, whose hosts are separated by commas.
 fn urls_of_hosts(url: &str) -> Vec<String> {
     let Some((scheme, rest)) = url.split_once("://") else { return vec![url.to_owned()] };
@@ -370,6 +382,18 @@ mod tests {
             .collect();
         let host = |name: &str, port| (vec![Host::Tcp(name.to_owned())], vec![port]);
         assert_eq!(found, [host("127.0.0.1", 7000), host("::1", 5432), host("localhost", 5432)]);
+    }
+
+    #[test]
+    fn a_lost_link_is_noticed_unless_the_url_says_how() {
+        let link = |url: &str| {
+            let config = PostgresSettings::parse(url, None).unwrap().config();
+            (config.get_tcp_user_timeout().copied(), config.get_keepalives_idle())
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(link("postgres://u@localhost/x"), (Some(LINK_TIMEOUT), KEEPALIVE_IDLE));
+        let own = "postgres://u@localhost/x?tcp_user_timeout=20&keepalives_idle=60";
+        assert_eq!(link(own), (Some(seconds(20)), seconds(60)));
     }
 
     #[test]
