@@ -15,7 +15,7 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// Longer than callers need after the time of the last call. Those that need longer hang.
 const HANG: Duration = Duration::from_secs(90);
 /// How much longer the last caller may need for each call, on a slow machine.
-const HANG_PER_CALL: Duration = Duration::from_millis(50);
+const HANG_PER_CALL: Duration = Duration::from_millis(250);
 
 /// How large a run is.
 #[derive(Clone, Copy)]
