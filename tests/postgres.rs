@@ -5,3 +5,4 @@ mod indexes;
 mod round_trips;
 pub mod server;
 mod store;
+mod trouble;

@@ -1,8 +1,9 @@
 //! Stores under faults: processes that race for the same calls while they, their links or their server fail. No call runs twice, each is
 //! completed or indeterminate at the end, and no limit is exceeded in any window.
 //!
-//! They take minutes, so the ordinary run has none of them. With `CALLGATE_LONG_TESTS=1` they are large:
-//! `CALLGATE_LONG_TESTS=1 cargo test -p callgate-cli --release --test all store_faults -- --include-ignored --nocapture --test-threads 1`
+//! An ordinary run is small. With `CALLGATE_LONG_TESTS=1` the numbers are large, 14,000 calls with 2,000 kills in the two longest tests, and each
+//! store takes about ten minutes:
+//! `CALLGATE_LONG_TESTS=1 cargo test -p callgate-cli --test all store_faults -- --nocapture --test-threads 1`
 
 mod caller;
 mod effects;

@@ -191,17 +191,39 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Records the outcome of a call. A recorded outcome is not replaced.
+    /// Records the outcome of a call that this process has claimed, or that no process may claim. A recorded outcome is not replaced.
     pub async fn record_outcome(
         &self,
         name: &LedgerKey,
         fresh: &LedgerEntry,
         outcome: &Outcome,
     ) -> Result<(), LedgerError> {
+        self.settle(name, fresh, outcome, |stage| !matches!(stage, CallStage::Settled { .. })).await
+    }
+
+    /// Records the outcome of a call that was refused before this process claimed it. If another process has claimed it meanwhile, that one
+    /// runs the call, and records how it ends.
+    pub async fn record_refusal(
+        &self,
+        name: &LedgerKey,
+        fresh: &LedgerEntry,
+        outcome: &Outcome,
+    ) -> Result<(), LedgerError> {
+        self.settle(name, fresh, outcome, |stage| *stage == CallStage::Waiting).await
+    }
+
+    /// Records an outcome over an entry in a stage that this may replace.
+    async fn settle(
+        &self,
+        name: &LedgerKey,
+        fresh: &LedgerEntry,
+        outcome: &Outcome,
+        is_replaced: impl Fn(&CallStage) -> bool,
+    ) -> Result<(), LedgerError> {
         let at = self.clock.now();
         self.update(name, |current| {
             let mut entry = current.unwrap_or_else(|| fresh.clone());
-            if let CallStage::Settled { .. } = entry.stage {
+            if !is_replaced(&entry.stage) {
                 return Ok((None, ()));
             }
             entry.stage = CallStage::Settled { at, outcome: Box::new(outcome.clone()) };

@@ -1,6 +1,8 @@
 //! Requests an approval of a suspended call: the request is sealed and recorded in the ledger. Also grants of earlier approvals, and the
 //! claim of an approved call before it runs.
 
+use std::sync::atomic::Ordering;
+
 use super::{CallAttempt, CallContext, CallRunner, ClaimError};
 use crate::approval::{
     ApprovalRequirement, BoundContext, BoundRequest, BoundRequestError, ClaimResult, GrantKey, LedgerEntry,
@@ -48,7 +50,10 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         let ledger = self.ledger(attempt.requested());
         let entry = attempt.ledger_entry();
         match catch_panic(ledger.claim(&attempt.key, &entry, entry.answers().len())).await {
-            Ok(Ok(ClaimResult::Won)) => Ok(()),
+            Ok(Ok(ClaimResult::Won)) => {
+                attempt.has_claimed.store(true, Ordering::Relaxed);
+                Ok(())
+            }
             Ok(Ok(ClaimResult::Lost(entry))) => Err(ClaimError::Lost(entry)),
             Ok(Err(error)) => Err(ClaimError::Ledger(error)),
             Err(_) => Err(ClaimError::Ledger(LedgerError::Internal)),

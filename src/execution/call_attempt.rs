@@ -1,9 +1,10 @@
 //! One attempt to bring a call to its outcome: the call after hooks, its key in the ledger, and what earlier attempts left.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::hooks::HookedCall;
-use crate::approval::{BoundRequest, LedgerEntry, LedgerKey, Permit, ScriptJournal};
+use crate::approval::{BoundRequest, CallStage, LedgerEntry, LedgerKey, Permit, ScriptJournal};
 use crate::call::{ApprovalRecord, ToolCall};
 use crate::json::Value;
 use crate::kernel::{HeldResources, PolicyHandle};
@@ -26,8 +27,10 @@ pub(crate) struct CallAttempt<'c> {
     pub(crate) approved: Option<ApprovalRecord>,
     /// It runs at most once: the ledger records its start before it starts.
     pub(crate) at_most_once: bool,
-    /// It is claimed already.
+    /// It was claimed before this attempt.
     pub(crate) holds_claim: bool,
+    /// This attempt has claimed it.
+    pub(crate) has_claimed: AtomicBool,
     /// Why the call cannot run in this attempt: scripts around it may only request an approval again.
     pub(crate) only_asks: Option<String>,
     pub(crate) started: Instant,
@@ -46,6 +49,7 @@ impl<'c> CallAttempt<'c> {
             approved: None,
             at_most_once: false,
             holds_claim: false,
+            has_claimed: AtomicBool::new(false),
             only_asks: None,
             started,
         }
@@ -62,6 +66,14 @@ impl<'c> CallAttempt<'c> {
             let ToolCall { id, tool, server, input, .. } = self.requested();
             LedgerEntry::new(id, tool, BoundRequest::call_digest(tool, server.as_deref(), input))
         })
+    }
+
+    /// Whether the claim in the ledger, if there is one, is that of this process.
+    pub(crate) fn has_claim(&self) -> bool {
+        let is_claimed = |entry: &LedgerEntry| matches!(entry.stage, CallStage::Claimed { .. });
+        self.holds_claim
+            || self.has_claimed.load(Ordering::Relaxed)
+            || self.entry.as_ref().is_some_and(is_claimed)
     }
 
     /// Whether the ledger has to record the start of the call before it starts.

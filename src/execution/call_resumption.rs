@@ -224,7 +224,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         // Who ends the run aborts this call; its other calls are halted.
         if decision.is_some() && effect == Effect::Halt && outcome.outcome == OutcomeKind::Halted {
             outcome.outcome = OutcomeKind::Aborted;
-            let _ = ledger.record_outcome(key, &attempt.ledger_entry(), &outcome).await;
+            let _ = ledger.record_refusal(key, &attempt.ledger_entry(), &outcome).await;
         }
         Ok(resumed(outcome))
     }

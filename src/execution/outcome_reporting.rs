@@ -23,7 +23,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             }
         } else if stored.is_ok() {
             // Without it the ledger says that nobody knows how the call ended, and it is not run again.
-            let _ = ledger.record_outcome(&attempt.key, &attempt.ledger_entry(), outcome).await;
+            let (key, entry) = (&attempt.key, attempt.ledger_entry());
+            let _ = match attempt.has_claim() {
+                true => ledger.record_outcome(key, &entry, outcome).await,
+                false => ledger.record_refusal(key, &entry, outcome).await,
+            };
         }
     }
 

@@ -45,6 +45,41 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
+/// A tool that takes half a second.
+#[derive(Default)]
+struct HalfSecond(AtomicUsize);
+
+impl ToolExecutor for HalfSecond {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(json!("done").into())
+    }
+}
+
+/// I2. Two processes attempt a call and wait for a slot. One gets it and runs the call; the other one gives up meanwhile.
+#[test]
+fn a_refusal_does_not_replace_the_claim_of_a_process_that_runs_the_call() {
+    let engine = rules(
+        "policies:\n  - { id: one, match: pay, concurrency: { max: 1, on_exceed: wait, max_wait: 750ms } }",
+    )
+    .build();
+    let tool = HalfSecond::default();
+    let attempt = async |id: &str, after: Duration| {
+        tokio::time::sleep(after).await;
+        let mut session = engine.session().with_name(id).with_call_recording();
+        session.execute(ToolCall::new(id, "pay", json!({})), &tool).await
+    };
+    let soon = Duration::from_millis(20);
+    block_on(async {
+        tokio::join!(attempt("first", Duration::ZERO), attempt("c1", soon), attempt("c1", soon));
+        let outcome = attempt("c1", Duration::ZERO).await;
+        assert_eq!(kind_and_code(&outcome).0, "executed", "{outcome:?}");
+        assert!(outcome.replayed);
+    });
+    assert_eq!(tool.0.load(Ordering::SeqCst), 2);
+}
+
 /// I2, I4. Of several processes that resume one history at once, one runs the call, and all report its result.
 #[test]
 fn i4_one_of_several_processes_runs_a_call_and_all_report_its_result() {

@@ -164,6 +164,19 @@ impl Drop for PostgresServer {
     }
 }
 
+/// A primary, and a standby that has every write before it is confirmed.
+pub fn replicated() -> (PostgresServer, PostgresServer) {
+    let primary = PostgresServer::start_with(&["fsync=off", "synchronous_standby_names=standby"]);
+    let standby = primary.start_standby(&["fsync=off"]);
+    let is_confirming = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while primary.sql(is_confirming) != "1" {
+        assert!(Instant::now() < deadline, "the standby does not follow");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (primary, standby)
+}
+
 /// The programs of PostgreSQL: those of the system, or else those of Debian's packages, unpacked below `target/packages`.
 fn installed() -> PathBuf {
     if let Some(bin) = programs(Path::new("/usr/lib/postgresql")) {

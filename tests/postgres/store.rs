@@ -16,7 +16,7 @@ use jiff::{Timestamp, ToSpan as _};
 use super::server::PostgresServer;
 use crate::store_contract;
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
@@ -24,7 +24,7 @@ fn keys() -> Keys {
     Keys::parse(&"5a".repeat(32)).unwrap()
 }
 
-fn take(key: &str, allowance: Allowance) -> LimitAcquisition {
+pub fn take(key: &str, allowance: Allowance) -> LimitAcquisition {
     LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::from_whole(1) }
 }
 
@@ -174,7 +174,12 @@ fn a_store_recovers_when_its_server_does() {
     assert_eq!(write(), Ok(true));
     let process = server.process_id();
     server.stop();
-    let error = run(store.record(key)).unwrap_err().to_string();
+    // The process of a connection notices a moment later.
+    let error = (0..500).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        run(store.record(key)).err()
+    });
+    let error = error.unwrap().to_string();
     assert!(error.contains("the database") && !error.contains("127.0.0.1"), "{error}");
     server.restart();
     assert_ne!(server.process_id(), process);

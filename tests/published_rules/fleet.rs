@@ -1,6 +1,9 @@
 //! Several instances that share a state store: one publication reaches all, and what one rejects is visible at all.
 
+use std::collections::BTreeMap;
+
 use callgate::json::Value;
+use callgate_bundle::{Bundle, sign};
 
 use super::instance::Instance;
 use super::publisher::{Answer, Publisher};
@@ -56,6 +59,62 @@ fn a_publication_reaches_all_instances_and_a_rejection_is_visible_at_all() {
     for instance in &instances {
         wait_for("version 4", || instance.version() == 4);
         assert!(instance.allows("pay") && instance.rules()["rejected"].is_null());
+    }
+}
+
+/// A bundle whose rules must pass their tests, and do so.
+fn tested_bundle(place: &Workplace, version: u64) -> Vec<u8> {
+    let test = "callgate: 1\ncases:\n  - name: pay\n    call: { tool: pay, input: {}, returns: { ok: true } }\n    expect: executed\n";
+    let files = BTreeMap::from([
+        ("rules.yaml".to_owned(), format!("reload: {{ tests: require }}\n{ALLOW_PAY}")),
+        ("rules.test.yaml".to_owned(), test.to_owned()),
+    ]);
+    sign(&Bundle::new("payments", version, files).unwrap().document(), &[&place.key("publisher.key")])
+}
+
+/// The rules in effect at one instance require tests, because the last version did not reach it. It rejects a version without tests, which
+/// the others accept, and every instance shows that.
+#[test]
+fn a_version_that_one_instance_rejects_is_visible_at_all() {
+    let place = Workplace::new();
+    let cut_off = Publisher::start(Answer::Bundle(tested_bundle(&place, 1)));
+    let strict = Instance::start(&place, &cut_off.url(), "strict", &[]);
+    let publisher = Publisher::start(Answer::Bundle(place.bundle(2, ALLOW_PAY)));
+    let others = ["a", "b"].map(|name| Instance::start(&place, &publisher.url(), name, &[]));
+    let untested = || Answer::Bundle(place.bundle(3, DENY_PAY));
+    publisher.publish(untested());
+    cut_off.publish(untested());
+    others[0].check_now();
+    strict.check_now();
+    others.iter().for_each(|other| wait_for("version 3", || other.version() == 3));
+    let is_rejected = |report: &Value| {
+        let reason = report["newer"]["reason"].as_str().unwrap_or_default();
+        report["newer"]["version"] == 3 && report["newer"]["status"] == "rejected" && reason.contains("test")
+    };
+    for instance in others.iter().chain([&strict]) {
+        wait_for("one rejection", || {
+            let reports = instance.instances();
+            let (rejected, accepted): (Vec<_>, Vec<_>) =
+                reports.iter().partition(|report| is_rejected(report));
+            matches!(rejected[..], [report] if report["version"] == 1)
+                && accepted.len() == 2
+                && accepted.iter().all(|report| report["version"] == 3)
+        });
+    }
+    assert!(strict.version() == 1 && strict.allows("pay"));
+    assert!(others.iter().all(|other| !other.allows("pay")));
+    let status = place.run(&["bundle", "status", "--state", "file:shared.db"]);
+    assert_eq!(status.status.code(), Some(1));
+    let printed = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(printed.contains("3 instances, newest version 3, 1 without it"), "{printed}");
+    assert_eq!(printed.matches("version 3 is rejected:").count(), 1, "{printed}");
+    // The correction reaches all.
+    for publisher in [&publisher, &cut_off] {
+        publisher.publish(Answer::Bundle(tested_bundle(&place, 4)));
+    }
+    strict.check_now();
+    for instance in others.iter().chain([&strict]) {
+        wait_for("version 4", || instance.version() == 4);
     }
 }
 

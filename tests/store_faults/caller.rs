@@ -1,9 +1,11 @@
 //! A process that sends calls through an engine of its own, on a store that it shares with others, until it is killed.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use callgate::approval::{Inbox, LedgerKey};
 use callgate::host::{Clock, StateStore};
@@ -24,6 +26,8 @@ const ORDER: &str = "CALLGATE_TEST_CALLER";
 /// The window of the limit `pace`, and how much it admits in one.
 pub const WINDOW: Duration = Duration::from_millis(250);
 pub const PACE: usize = 12;
+/// How many calls a caller that completes them attempts at a time: it waits some seconds for each that another one has left unfinished.
+const LANES: usize = 32;
 
 /// What a caller does.
 #[derive(Clone, Debug)]
@@ -43,9 +47,48 @@ pub struct Order {
     pub completes: bool,
 }
 
+/// A running caller. It ends when this is dropped, and when the process that started it ends, however that happens.
+pub struct CallerProcess {
+    child: Child,
+    /// The caller ends when its standard input does.
+    _stdin: ChildStdin,
+}
+
+impl CallerProcess {
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// How it has ended, if it has.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    /// Waits until it ends. Returns whether it has succeeded, or `None` if it has not ended in time.
+    pub fn wait(&mut self, timeout: Duration) -> Option<bool> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(status) = self.exit_status() {
+                return Some(status.success());
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for CallerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
 impl Order {
     /// Starts a process.
-    pub fn spawn(&self) -> Child {
+    pub fn spawn(&self) -> CallerProcess {
         let Self { state, folder, calls, limit, start, interval, clock_minutes, completes } = self;
         let words = [
             state.clone(),
@@ -57,12 +100,16 @@ impl Order {
             clock_minutes.to_string(),
             completes.to_string(),
         ];
-        Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", TEST, "--ignored", "--nocapture"])
             .env(ORDER, words.join("\n"))
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
-            .unwrap()
+            .unwrap();
+        // Taken, because waiting for the process would close it.
+        let stdin = child.stdin.take().unwrap();
+        CallerProcess { child, _stdin: stdin }
     }
 
     fn parse(text: &str) -> Self {
@@ -89,11 +136,23 @@ impl Order {
 fn a_caller_process() {
     let Ok(order) = std::env::var(ORDER) else { return };
     let order = Order::parse(&order);
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(1);
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    tokio::task::LocalSet::new().block_on(&runtime, async {
         // Two hosts in one process: they attempt every call at the same time, also if processes are slow to start.
-        let (one, other) = (Caller::new(&order).await, Caller::new(&order).await);
-        tokio::join!(one.run(), other.run())
+        let hosts = [Rc::new(Caller::new(&order).await), Rc::new(Caller::new(&order).await)];
+        let lanes = if order.completes { LANES } else { 1 };
+        let tasks: Vec<_> = hosts
+            .iter()
+            .flat_map(|host| (0..lanes).map(|lane| (Rc::clone(host), lane)))
+            .map(|(host, lane)| tokio::task::spawn_local(async move { host.run(lane, lanes).await }))
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
     });
 }
 
@@ -119,8 +178,8 @@ impl ToolExecutor for Recorder<'_> {
     }
 }
 
-struct Caller<'o> {
-    order: &'o Order,
+struct Caller {
+    order: Order,
     engine: Engine,
     inbox: Inbox,
 }
@@ -145,8 +204,8 @@ async fn open(state: &str) -> Arc<dyn StateStore> {
     }
 }
 
-impl<'o> Caller<'o> {
-    async fn new(order: &'o Order) -> Self {
+impl Caller {
+    async fn new(order: &Order) -> Self {
         let store = open(&order.state).await;
         let keys = Keys::parse(&"5a".repeat(32)).unwrap();
         let rules = format!(
@@ -158,16 +217,19 @@ impl<'o> Caller<'o> {
             WINDOW.as_millis(),
         );
         let rules = callgate::load_text(&rules).unwrap();
-        let clock = || OffsetClock(order.clock_minutes);
+        let order = order.clone();
+        let clock_minutes = order.clock_minutes;
+        let clock = || OffsetClock(clock_minutes);
         let engine =
             Engine::builder(rules).keys(keys.clone()).store(Arc::clone(&store)).clock(clock()).build();
         Self { order, engine, inbox: Inbox::new(store, keys, clock()) }
     }
 
-    async fn run(&self) {
-        let Order { calls, start, interval, completes, .. } = *self.order;
+    /// Attempts every `lanes`th call, beginning with number `lane`.
+    async fn run(&self, lane: usize, lanes: usize) {
+        let Order { calls, start, interval, completes, .. } = self.order;
         let due = |number: usize| start + interval * number as i64;
-        let mut number = 0;
+        let mut number = lane;
         while number < calls {
             if !completes {
                 // A caller that is late goes on with the others.
@@ -180,7 +242,7 @@ impl<'o> Caller<'o> {
             }
             self.bring_to_outcome(number).await;
             self.look().await;
-            number += 1;
+            number += lanes;
         }
     }
 
@@ -202,11 +264,22 @@ impl<'o> Caller<'o> {
                 OutcomeKind::Denied => outcome.reason.code.clone(),
                 kind => kind.to_string(),
             };
-            append(&self.order.folder, "attempts", &format!("{id} {from} {} {kind}", monotonic_micros()));
-            let is_final = ["executed", "indeterminate", "rate_limited"].contains(&kind.as_str());
-            if kind == "suspended" {
-                self.approve(&id).await;
-            } else if is_final || !self.order.completes {
+            // A recorded denial is final, whatever its reason: whoever sends the call again gets it again.
+            let is_final =
+                outcome.replayed || ["executed", "indeterminate", "rate_limited"].contains(&kind.as_str());
+            let end = if is_final { "final" } else { "open" };
+            let reason = outcome.reason.message.replace('\n', " ");
+            let line = format!("{id} {from} {} {kind} {end} {reason}", monotonic_micros());
+            append(&self.order.folder, "attempts", &line);
+            let goes_on = match kind.as_str() {
+                // To a host whose clock is behind, a request was made in the future. It stays pending there for minutes.
+                "suspended" if !reason.contains("later than the present time") => {
+                    self.approve(&id).await;
+                    true
+                }
+                _ => self.order.completes && !is_final,
+            };
+            if !goes_on {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(if kind == "suspended" { 0 } else { 20 })).await;
@@ -224,6 +297,9 @@ impl<'o> Caller<'o> {
     async fn approve(&self, id: &str) {
         let approval = format!("approval_{id}");
         let key = LedgerKey::of_approval(id, &approval);
-        let _ = self.inbox.answer(&key, approval_response(&approval, true), None).await;
+        if let Err(error) = self.inbox.answer(&key, approval_response(&approval, true), None).await {
+            let now = monotonic_micros();
+            append(&self.order.folder, "answers", &format!("{id} {now} {now} rejected open {error}"));
+        }
     }
 }

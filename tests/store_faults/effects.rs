@@ -25,16 +25,23 @@ pub struct Interval {
     pub to: i64,
     /// The outcome of an attempt; empty for a run of the tool.
     pub outcome: String,
+    /// Whether an attempt has given the call its final outcome.
+    pub is_final: bool,
+    /// The reason of an outcome.
+    pub reason: String,
 }
 
 /// The intervals of a file. A line whose writer was killed in the middle is left out.
 pub fn read(folder: &Path, file: &str) -> Vec<Interval> {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let interval = |line: &str| {
-        let mut words = line.split(' ');
+        let mut words = line.splitn(6, ' ');
         let (id, from, to) =
             (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some(Interval { id, from, to, outcome: words.next().unwrap_or_default().to_owned() })
+        let outcome = words.next().unwrap_or_default().to_owned();
+        let is_final = words.next() == Some("final");
+        let reason = words.next().unwrap_or_default().to_owned();
+        Some(Interval { id, from, to, outcome, is_final, reason })
     };
     text.lines().filter_map(interval).collect()
 }

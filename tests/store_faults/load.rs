@@ -1,16 +1,21 @@
 //! Callers that race on a store while something fails: starts them, kills them, and checks what they wrote down.
 
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::caller::{Order, PACE, WINDOW};
-use super::effects::{by_id, monotonic_micros, most_in_a_window, races, read};
+use super::caller::{CallerProcess, Order, PACE, WINDOW};
+use super::effects::{Interval, by_id, monotonic_micros, most_in_a_window, races, read};
 
 /// How many callers attempt every call.
 const CALLERS: usize = 3;
+/// By how many minutes the clocks of hosts are behind and ahead.
+const CLOCKS_DIFFER_BY: i64 = 4;
 /// Longer than any store needs to be used again after its fault is gone.
 const RECOVERY: Duration = Duration::from_secs(60);
+/// Longer than callers need after the time of the last call. Those that need longer hang.
+const HANG: Duration = Duration::from_secs(90);
+/// How much longer the last caller may need for each call, on a slow machine.
+const HANG_PER_CALL: Duration = Duration::from_millis(250);
 
 /// How large a run is.
 #[derive(Clone, Copy)]
@@ -44,57 +49,105 @@ pub fn run(name: &str, state: &str, size: Size, mut fault: impl FnMut(usize)) {
         clock_minutes: 0,
         completes: false,
     };
-    let (kills, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let progress = Progress::default();
     let mut recoveries = Vec::new();
     std::thread::scope(|scope| {
-        let callers = scope.spawn(|| {
-            keep_callers(&order, size.kills, &kills);
-            ended.store(true, Ordering::SeqCst);
-        });
+        let callers = scope.spawn(|| keep_callers(&order, size.kills, &progress));
+        // If this thread panics, the other one has to end, or nobody learns why.
+        let _stop = SetOnPanic(&progress.is_stopped);
         for number in 0..size.faults {
             let due = order.interval * (size.calls * (number + 1) / (size.faults + 1)) as i64;
             let wait = order.start + due - monotonic_micros();
             std::thread::sleep(Duration::from_micros(wait.max(0).unsigned_abs()));
             fault(number);
-            let (begun, known) = (Instant::now(), runs_and_replays(&order));
-            wait_until(|| ended.load(Ordering::SeqCst) || runs_and_replays(&order) > known);
+            let (begun, known) = (Instant::now(), answers(&order));
+            wait_until(|| progress.has_ended.load(Ordering::SeqCst) || answers(&order) > known);
             recoveries.push(begun.elapsed());
         }
         callers.join().unwrap();
     });
-    // What the faults left open is completed by another host.
-    let last = Order { completes: true, ..order.clone() }.spawn().wait().unwrap();
-    assert!(last.success());
+    // What the faults left open is completed by another host. Its clock is that of the callers that are ahead: for the others, their
+    // approval requests were made in the future, and stay pending.
+    let last = Order { completes: true, clock_minutes: CLOCKS_DIFFER_BY, ..order.clone() };
+    let last = last.spawn().wait(HANG + HANG_PER_CALL * u32::try_from(size.calls).unwrap());
+    assert_eq!(last, Some(true), "{name}: the last caller {}", failure(&order, last));
     let slowest = recoveries.iter().max().copied().unwrap_or_default();
-    check(name, &order, kills.into_inner(), slowest);
+    check(name, &order, progress.kills.into_inner(), slowest);
+}
+
+/// What the threads of a run know of each other.
+#[derive(Default)]
+struct Progress {
+    kills: AtomicUsize,
+    /// Whether all callers have ended.
+    has_ended: AtomicBool,
+    /// Whether the callers have to end.
+    is_stopped: AtomicBool,
+}
+
+/// Sets a flag if its thread panics.
+struct SetOnPanic<'f>(&'f AtomicBool);
+
+impl Drop for SetOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
 }
 
 /// Starts the callers, and kills and replaces one after the other until all calls were attempted.
-fn keep_callers(order: &Order, kills: usize, killed: &AtomicUsize) {
-    // The clocks of hosts differ by minutes.
-    let spawn = |caller: usize| Order { clock_minutes: caller as i64 * 4 - 4, ..order.clone() }.spawn();
-    let mut callers: Vec<Child> = (0..CALLERS).map(spawn).collect();
+fn keep_callers(order: &Order, kills: usize, progress: &Progress) {
+    let _ended = SetOnPanic(&progress.has_ended);
+    let spawn = |caller: usize| {
+        let clock_minutes = (caller as i64 - 1) * CLOCKS_DIFFER_BY;
+        Order { clock_minutes, ..order.clone() }.spawn()
+    };
+    let mut callers: Vec<CallerProcess> = (0..CALLERS).map(spawn).collect();
     let all = Duration::from_micros((order.interval * order.calls as i64).unsigned_abs());
     let pause = all / u32::try_from(kills + 1).unwrap();
     for kill in 0..kills {
         std::thread::sleep(pause);
         let caller = kill % CALLERS;
-        if callers[caller].try_wait().unwrap().is_none() {
-            callers[caller].kill().unwrap();
-            callers[caller].wait().unwrap();
+        if progress.is_stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        if callers[caller].exit_status().is_none() {
+            callers[caller].kill();
             callers[caller] = spawn(caller);
-            killed.fetch_add(1, Ordering::SeqCst);
+            progress.kills.fetch_add(1, Ordering::SeqCst);
         }
     }
-    callers.iter_mut().for_each(|caller| assert!(caller.wait().unwrap().success(), "a caller failed"));
+    let deadline = Instant::now() + pause + HANG;
+    for caller in &mut callers {
+        while caller.exit_status().is_none() && Instant::now() < deadline {
+            if progress.is_stopped.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let ended = caller.wait(Duration::ZERO);
+        assert_eq!(ended, Some(true), "a caller {}", failure(order, ended));
+    }
+    progress.has_ended.store(true, Ordering::SeqCst);
 }
 
-fn runs_and_replays(order: &Order) -> usize {
+/// Why a caller did not succeed, and what the callers did last.
+fn failure(order: &Order, ended: Option<bool>) -> String {
+    let (attempts, answers) = (read(&order.folder, "attempts"), read(&order.folder, "answers"));
+    let last = attempts.iter().rev().take(20).chain(answers.iter().rev().take(5)).map(|last| {
+        let Interval { id, from, to, outcome, reason, .. } = last;
+        format!("\n  {id} from {from} to {to}: {outcome}, {reason}")
+    });
+    let what = if ended.is_none() { "hangs" } else { "failed" };
+    let last: String = last.collect();
+    format!("{what}; it is {}, and the last attempts and rejected answers are:{last}", monotonic_micros())
+}
+
+/// How many attempts the store has answered. An indeterminate one may have found no store.
+fn answers(order: &Order) -> usize {
     let attempts = read(&order.folder, "attempts");
-    attempts
-        .iter()
-        .filter(|attempt| ["executed", "indeterminate"].contains(&attempt.outcome.as_str()))
-        .count()
+    attempts.iter().filter(|attempt| ["executed", "rate_limited"].contains(&attempt.outcome.as_str())).count()
 }
 
 pub fn wait_until(holds: impl Fn() -> bool) {
@@ -114,23 +167,29 @@ fn check(name: &str, order: &Order, kills: usize, recovery: Duration) {
     assert!(runs.len() <= order.limit, "{name}: {} calls ran, and the limit is {}", runs.len(), order.limit);
     let calls = by_id(&attempts);
     assert_eq!(calls.len(), order.calls, "{name}");
-    let mut counts = [0; 3];
+    let mut counts = [0; 4];
     for (id, attempts) in &calls {
+        let runs = runs_of.get(id).map_or(&[][..], Vec::as_slice);
+        let course = || format!("{name}: the runs of {id} are {runs:#?}, and its attempts {attempts:#?}");
         let last = attempts.iter().max_by_key(|attempt| attempt.to).unwrap();
+        assert!(last.is_final, "no final outcome; {}", course());
         let known = ["executed", "indeterminate", "rate_limited"];
-        let kind = known.iter().position(|known| *known == last.outcome);
-        counts[kind.unwrap_or_else(|| panic!("{name}: {id} ends with {last:?}"))] += 1;
-        if last.outcome == "executed" {
-            assert!(runs_of.contains_key(id), "{name}: {id} did not run");
-        }
+        let kind = known.iter().position(|known| *known == last.outcome).unwrap_or(known.len());
+        counts[kind] += 1;
+        assert!(!runs.is_empty() || last.outcome != "executed", "it did not run; {}", course());
+        // One of several that attempt a call at once may find the limit used up, while another one runs it. Later ones know of the run.
+        let is_known = runs.iter().any(|run| run.to < last.from);
+        assert!(!is_known || kind < 2, "its run is not known; {}", course());
+        assert!(runs.is_empty() || kind < known.len(), "a denied call ran; {}", course());
     }
     let window = WINDOW.as_micros() as i64;
     let most = most_in_a_window(&looks, window);
     assert!(most <= PACE, "{name}: {most} calls in a window of a limit of {PACE}");
-    let [executed, indeterminate, limited] = counts;
+    let [executed, indeterminate, limited, denied] = counts;
     assert!(executed > order.calls / 4, "{name}: {counts:?}");
     println!(
-        "{name}: {} calls, {} races, {kills} kills; {executed} executed, {indeterminate} indeterminate, {limited} limited, {} runs; \
+        "{name}: {} calls, {} races, {kills} kills; {executed} executed, {indeterminate} indeterminate, {limited} limited, {denied} denied, \
+         {} runs, none twice; \
          {} in windows, at most {most} of {PACE} in one; used again after {recovery:?} at most",
         order.calls,
         races(&attempts),

@@ -1,13 +1,12 @@
-//! PostgreSQL: callers that are killed, a server that is killed or read-only, a link that is slow and cut, and a failover.
+//! PostgreSQL: callers that are killed, a server that is killed or read-only, a link that is slow, cut or silent, and failovers.
 
 use std::time::Duration;
 
-use super::load::{Size, run, wait_until};
+use super::load::{Size, run};
 use crate::cutting_proxy::CuttingProxy;
-use crate::postgres::server::PostgresServer;
+use crate::postgres::server::{PostgresServer, replicated};
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn callers_are_killed() {
     let server = PostgresServer::start();
     let size =
@@ -16,7 +15,6 @@ fn callers_are_killed() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn its_server_is_killed() {
     let mut server = PostgresServer::start_with(&[]);
     let url = server.url("shared");
@@ -29,15 +27,13 @@ fn its_server_is_killed() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn its_link_is_slow_and_cut() {
     let server = PostgresServer::start();
     let proxy = CuttingProxy::start(server.port);
     let size =
         Size::of(Size { calls: 120, kills: 2, faults: 2 }, Size { calls: 1_500, kills: 60, faults: 20 });
     proxy.cut_every(600);
-    let url = format!("postgres://callgate@127.0.0.1:{}/postgres?schema=shared", proxy.port);
-    run("postgres, link slow and cut", &url, size, |number| {
+    run("postgres, link slow and cut", &url(&[proxy.port]), size, |number| {
         proxy.delay(Duration::from_millis(if number % 2 == 0 { 2 } else { 0 }));
         proxy.cut_replies(true);
         std::thread::sleep(Duration::from_millis(200));
@@ -46,7 +42,19 @@ fn its_link_is_slow_and_cut() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
+fn its_link_falls_silent() {
+    let server = PostgresServer::start();
+    let proxy = CuttingProxy::start(server.port);
+    let size =
+        Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 5 });
+    run("postgres, link silent", &url(&[proxy.port]), size, |_| {
+        proxy.silence(true);
+        std::thread::sleep(Duration::from_millis(200));
+        proxy.silence(false);
+    });
+}
+
+#[test]
 fn its_server_is_read_only() {
     let server = PostgresServer::start();
     let size =
@@ -64,20 +72,38 @@ fn its_server_is_read_only() {
 
 /// With synchronous replication no confirmed write is lost.
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn a_standby_takes_over() {
-    const SYNCHRONOUS: &str = "synchronous_standby_names=standby";
-    let mut primary = PostgresServer::start_with(&["fsync=off", SYNCHRONOUS]);
-    let standby = primary.start_standby(&["fsync=off"]);
-    wait_until(|| primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1");
-    let url = format!(
-        "postgres://callgate@127.0.0.1:{},127.0.0.1:{}/postgres?schema=shared",
-        primary.port, standby.port
-    );
+    let (mut primary, standby) = replicated();
+    let url = url(&[primary.port, standby.port]);
     let size =
         Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 1 });
     run("postgres, failover", &url, size, |_| {
         primary.stop();
-        assert_eq!(standby.sql("SELECT pg_promote()"), "t");
+        promote(&standby);
     });
+}
+
+/// The machine of the primary is gone: it refuses nothing, and closes no connection.
+#[test]
+fn a_standby_takes_over_from_a_silent_primary() {
+    let (mut primary, standby) = replicated();
+    let proxy = CuttingProxy::start(primary.port);
+    let url = url(&[proxy.port, standby.port]);
+    let size =
+        Size::of(Size { calls: 120, kills: 2, faults: 1 }, Size { calls: 1_500, kills: 60, faults: 1 });
+    run("postgres, failover from a silent primary", &url, size, |_| {
+        proxy.silence(true);
+        primary.stop();
+        promote(&standby);
+    });
+}
+
+fn promote(standby: &PostgresServer) {
+    assert_eq!(standby.sql("SELECT pg_promote()"), "t");
+}
+
+/// The URL of the servers on these ports.
+fn url(ports: &[u16]) -> String {
+    let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    format!("postgres://callgate@{}/postgres?schema=shared", hosts.join(","))
 }

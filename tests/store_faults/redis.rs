@@ -1,4 +1,5 @@
-//! Redis: callers that are killed, a server that is killed, a link that is slow and cut, a server without memory, and a failover.
+//! Redis: callers that are killed, a server that is killed, a link that is slow, cut or silent, a server without
+//! memory, and a failover.
 
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use crate::redis::server::{RedisServer, redis_url};
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn callers_are_killed() {
     let server = RedisServer::start();
     let size =
@@ -18,7 +18,6 @@ fn callers_are_killed() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn its_server_is_killed() {
     let mut server = RedisServer::start_with(&DURABLE);
     let url = server.url("shared");
@@ -31,7 +30,6 @@ fn its_server_is_killed() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn its_link_is_slow_and_cut() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
@@ -47,7 +45,19 @@ fn its_link_is_slow_and_cut() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
+fn its_link_falls_silent() {
+    let server = RedisServer::start();
+    let proxy = CuttingProxy::start(server.port);
+    let size =
+        Size::of(Size { calls: 150, kills: 2, faults: 1 }, Size { calls: 2_000, kills: 100, faults: 10 });
+    run("redis, link silent", &redis_url(&proxy), size, |_| {
+        proxy.silence(true);
+        std::thread::sleep(Duration::from_millis(200));
+        proxy.silence(false);
+    });
+}
+
+#[test]
 fn its_server_has_no_memory_left() {
     let server = RedisServer::start_with(&["--maxmemory-policy", "noeviction"]);
     let size =
@@ -60,7 +70,6 @@ fn its_server_has_no_memory_left() {
 }
 
 #[test]
-#[ignore = "takes minutes: run it with --ignored"]
 fn a_replica_takes_over() {
     let start = || RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]);
     let mut servers = [start(), start()];

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use deadpool_postgres::{GenericClient, Pool as Connections};
+use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::connection_pool::ConnectionPool;
 use super::error::PostgresError;
 use super::schema::SharedCounter;
 use super::statement;
@@ -38,7 +39,7 @@ impl EntryKey {
 
 /// The entry, if it has not expired, and the generation of the space.
 pub(crate) async fn get(
-    connections: &Connections,
+    connections: &ConnectionPool,
     now: Timestamp,
     entry_key: &EntryKey,
 ) -> Result<CacheLookup, PostgresError> {
@@ -73,7 +74,7 @@ pub(crate) async fn get(
 /// Stores an entry that takes this many units, unless the generation of the space has changed. With `None` it only removes the earlier
 /// entry.
 pub(crate) async fn put(
-    connections: &Connections,
+    connections: &ConnectionPool,
     capacity: usize,
     entry_key: &EntryKey,
     (entry, units): (Option<&CacheEntry>, usize),

@@ -1,19 +1,19 @@
 //! A database that a store uses: its connections, and what the store knows of its limits and slots.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use deadpool_postgres::Pool as Connections;
 use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
 use super::connection::PostgresSettings;
+use super::connection_pool::ConnectionPool;
 use super::error::{PostgresError, opening_message};
 use super::limit_queue::{AcquisitionAnswer, LimitQueue, WaitingAcquisition};
 use super::limits::{self, LimitChange, LimitRequest};
 use super::records;
 use super::schema::{self, slot_channel};
 use super::slot_lease;
+use super::slots::{HeldSlots, SlotChange};
 use super::transaction::begin;
 use super::usage::Pool;
 use callgate::host::{LimitAcquisition, LimitCorrection, StoreError};
@@ -39,15 +39,12 @@ pub(crate) enum StoreClock {
 /// A database, as one open store uses it.
 pub(crate) struct Database {
     pub(crate) settings: PostgresSettings,
-    pub(crate) pool: Connections,
+    pub(crate) pool: ConnectionPool,
     pub(crate) capacity: Capacity,
     pub(crate) slots_freed: Notify,
     clock: StoreClock,
-    /// Its id among the owners of slots.
-    owner: AtomicI64,
+    slots: Mutex<HeldSlots>,
     queue: LimitQueue,
-    /// The slots that were released and are still to be written.
-    released: Mutex<Vec<String>>,
     /// Held while releases are written, so that an acquisition does not overtake an earlier release.
     writing_releases: tokio::sync::Mutex<()>,
     /// The server's times of acquisitions that may be corrected.
@@ -60,9 +57,9 @@ impl Database {
         capacity: Capacity,
         clock: StoreClock,
     ) -> Result<Self, String> {
-        let pool = settings.pool()?;
+        let pool = ConnectionPool::new(&settings)?;
         let failed = |error: PostgresError| opening_message(&error);
-        let mut database = pool.get().await.map_err(|error| failed(error.into()))?;
+        let mut database = pool.get().await.map_err(failed)?;
         schema::migrate(&mut database, &settings.schema).await.map_err(failed)??;
         let owner = slot_lease::register(&database).await.map_err(failed)?;
         slot_lease::remove_expired(&database).await.map_err(failed)?;
@@ -73,25 +70,16 @@ impl Database {
             capacity,
             slots_freed: Notify::new(),
             clock,
-            owner: AtomicI64::new(owner),
+            slots: Mutex::new(HeldSlots::new(owner)),
             queue: LimitQueue::new(),
-            released: Mutex::default(),
             writing_releases: tokio::sync::Mutex::default(),
             acquired_at: Mutex::default(),
         })
     }
 
-    pub(crate) fn owner(&self) -> i64 {
-        self.owner.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn set_owner(&self, owner: i64) {
-        self.owner.store(owner, Ordering::SeqCst);
-    }
-
     // Every update of these is a single step, so a panic elsewhere leaves them consistent.
-    pub(crate) fn released(&self) -> MutexGuard<'_, Vec<String>> {
-        self.released.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn slots(&self) -> MutexGuard<'_, HeldSlots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn acquired_at(&self) -> MutexGuard<'_, AcquisitionTimes> {
@@ -167,11 +155,19 @@ impl Database {
     ) -> Result<(Vec<AcquisitionAnswer>, usize), PostgresError> {
         let takes: Vec<LimitAcquisition> = group.iter().flat_map(|one| one.takes.iter().cloned()).collect();
         let earliest = group.iter().map(|one| one.now).min().unwrap_or_default();
-        let (answers, due) =
-            limits::change(&self.pool, &self.request(&takes, earliest, most_due), |limits, time| {
-                self.acquire_all(group, limits, time)
-            })
-            .await?;
+        let has_slots = takes.iter().any(limits::is_slot);
+        let owner = if has_slots { self.slots().begin_acquisition() } else { 0 };
+        let request = LimitRequest { owner, ..self.request(&takes, earliest, most_due) };
+        let changed =
+            limits::change(&self.pool, &request, |limits, time| self.acquire_all(group, limits, time));
+        let changed = self.pool.bounded(changed).await;
+        if has_slots {
+            let acquired = changed.as_ref().map_or(&[][..], |((answers, _), _)| answers);
+            let acquired = group.iter().zip(acquired).filter(|(_, answer)| is_acquired(answer));
+            let keys: Vec<String> = acquired.flat_map(|(one, _)| limits::slot_keys(&one.takes)).collect();
+            self.slots().end_acquisition(owner, &keys, slot_change(&changed));
+        }
+        let (answers, due) = changed?;
         let mut times = self.acquired_at();
         let (answers, at) = answers;
         if self.clock == StoreClock::Server {
@@ -196,8 +192,8 @@ impl Database {
         };
         let answers: Vec<AcquisitionAnswer> = group.iter().map(acquire).collect();
         let acquired = group.iter().zip(&answers).filter(|(_, answer)| is_acquired(answer));
-        let slots = acquired.flat_map(|(one, _)| one.takes.iter().filter(|take| limits::is_slot(take)));
-        let slots = slots.map(|take| take.key.as_bytes().to_vec()).collect();
+        let slots =
+            acquired.flat_map(|(one, _)| limits::slot_keys(&one.takes)).map(String::into_bytes).collect();
         // An error has removed what could be removed.
         let is_changed = answers.iter().any(|answer| answer.is_err() || is_acquired(answer));
         LimitChange { answer: (answers, limits.latest_time()), is_changed, slots }
@@ -205,7 +201,8 @@ impl Database {
 
     fn request<'r>(&self, takes: &'r [LimitAcquisition], now: Micros, most_due: usize) -> LimitRequest<'r> {
         let time = (self.clock == StoreClock::Callers).then_some(now);
-        LimitRequest { takes, time, most_due, capacity: self.capacity.limits, owner: self.owner() }
+        // A correction acquires no slots.
+        LimitRequest { takes, time, most_due, capacity: self.capacity.limits, owner: 0 }
     }
 
     pub(crate) async fn correct(
@@ -227,7 +224,7 @@ impl Database {
                     slots: Vec::new(),
                 }
             });
-            match corrected.await? {
+            match self.pool.bounded(corrected).await? {
                 (Err(StoreError::QuotaExceeded(_)), due) if due > 0 => most_due = DUE_CHECKS_WHEN_FULL,
                 (answer, _) => return Ok(answer),
             }
@@ -259,27 +256,75 @@ impl Database {
     /// Writes the releases that are still to be written, and notifies all hosts.
     pub(crate) async fn flush_releases(&self) -> Result<(), PostgresError> {
         let _turn = self.writing_releases.lock().await;
-        let mut keys = std::mem::take(&mut *self.released());
-        if keys.is_empty() {
-            return Ok(());
+        self.flush_in_turn().await
+    }
+
+    async fn flush_in_turn(&self) -> Result<(), PostgresError> {
+        let channel = slot_channel(&self.settings.schema);
+        let released = self.slots().take_released();
+        let mut result = Ok(());
+        for (owner, keys) in released {
+            // After a failure, the rest would fail, too.
+            if result.is_err() {
+                self.slots().end_release(owner, keys, SlotChange::NotDone);
+                continue;
+            }
+            let written = self.pool.bounded(async {
+                let database = self.pool.get().await?;
+                slot_lease::release(&database, owner, &keys, &channel).await
+            });
+            result = written.await;
+            self.slots().end_release(owner, keys, slot_change(&result));
         }
-        let released = async {
-            let database = self.pool.get().await?;
-            slot_lease::release(&database, self.owner(), &keys, &slot_channel(&self.settings.schema)).await
-        };
-        let released = released.await;
-        if released.is_err() {
-            self.released().append(&mut keys);
+        result
+    }
+
+    /// Renews the leases of slots. Gives new slots another owner if the lease has ended or it is unknown which ones it has, and removes slots
+    /// that it has by a lost reply.
+    pub(crate) async fn maintain_slots(&self) -> Result<(), PostgresError> {
+        let _turn = self.writing_releases.lock().await;
+        self.pool.bounded(self.renew_leases()).await?;
+        self.flush_in_turn().await?;
+        self.pool.bounded(self.correct_retired()).await
+    }
+
+    async fn renew_leases(&self) -> Result<(), PostgresError> {
+        let database = self.pool.get().await?;
+        let owners = self.slots().owner_ids();
+        for owner in owners {
+            if !slot_lease::renew(&database, owner).await? {
+                self.slots().remove_owner(owner);
+            }
         }
-        released
+        if self.slots().needs_owner() {
+            let owner = slot_lease::register(&database).await?;
+            self.slots().add_owner(owner);
+        }
+        slot_lease::remove_expired(&database).await
+    }
+
+    async fn correct_retired(&self) -> Result<(), PostgresError> {
+        let database = self.pool.get().await?;
+        let retired: Vec<_> = self.slots().retired().map(|owner| (owner.id, owner.stored())).collect();
+        for (owner, held) in retired {
+            slot_lease::correct(&database, owner, &held, &slot_channel(&self.settings.schema)).await?;
+            if held.is_empty() {
+                slot_lease::unregister(&database, owner).await?;
+                self.slots().remove_owner(owner);
+            }
+        }
+        Ok(())
     }
 
     /// Removes all expired records. Returns how many.
     pub(crate) async fn remove_expired(&self, now: Timestamp) -> Result<u64, PostgresError> {
         let mut removed = 0;
         loop {
-            let database = self.pool.get().await?;
-            let more = records::remove_expired(&database, now).await?;
+            let batch = async {
+                let database = self.pool.get().await?;
+                records::remove_expired(&database, now).await
+            };
+            let more = self.pool.bounded(batch).await?;
             removed += more;
             if more == 0 {
                 return Ok(removed);
@@ -290,10 +335,22 @@ impl Database {
     pub(crate) async fn close(&self) -> Result<(), PostgresError> {
         let mut database = self.pool.get().await?;
         let transaction = begin(&mut database, Pool::Limits).await?;
-        slot_lease::unregister(&transaction, self.owner()).await?;
+        let owners = self.slots().owner_ids();
+        for owner in owners {
+            slot_lease::unregister(&transaction, owner).await?;
+        }
         transaction.batch_execute(&format!("NOTIFY {}", slot_channel(&self.settings.schema))).await?;
         transaction.commit().await?;
         Ok(())
+    }
+}
+
+/// How an operation on slots has ended.
+fn slot_change<T>(result: &Result<T, PostgresError>) -> SlotChange {
+    match result {
+        Ok(_) => SlotChange::Done,
+        Err(error) if error.is_reply_lost() => SlotChange::Unknown,
+        Err(_) => SlotChange::NotDone,
     }
 }
 

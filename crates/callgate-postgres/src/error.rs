@@ -3,10 +3,15 @@
 //! Errors of an open store become denial reasons for agents, so they name neither the server nor its texts. Errors of opening the store
 //! do.
 
+use std::io;
+
 use callgate::host::StoreError;
 use callgate::state::limit_table::batch::DamagedLimit;
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
+
+const READ_ONLY: &str =
+    "the database is read-only: it is a replica, or a failover is in progress; connect to the primary";
 
 /// Why a job failed.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +22,9 @@ pub(crate) enum PostgresError {
     /// There is no connection.
     #[error("{}", pool_message(.0))]
     Pool(#[from] PoolError),
+    /// The database did not answer in time.
+    #[error("the database did not answer in time")]
+    Timeout,
     /// A stored limit can't be read.
     #[error(transparent)]
     Limit(#[from] DamagedLimit),
@@ -29,6 +37,26 @@ impl PostgresError {
     /// The error for users of an open store.
     pub(crate) fn to_store_error(&self) -> StoreError {
         StoreError::Unavailable(format!("the state store failed: {self}"))
+    }
+
+    /// Whether it is unknown if the operation was done.
+    pub(crate) fn is_reply_lost(&self) -> bool {
+        match self {
+            Self::Timeout => true,
+            Self::Database(error) => error.code().is_none(),
+            Self::Pool(_) | Self::Limit(_) | Self::Damaged(_) => false,
+        }
+    }
+
+    /// Whether another connection may succeed: this one is lost or does not answer, or leads to a server that does not accept writes.
+    pub(crate) fn needs_reconnect(&self) -> bool {
+        match self {
+            Self::Timeout => true,
+            Self::Database(error) => {
+                error.is_closed() || error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+            }
+            Self::Pool(_) | Self::Limit(_) | Self::Damaged(_) => false,
+        }
     }
 }
 
@@ -45,11 +73,18 @@ fn pool_message(error: &PoolError) -> String {
     }
 }
 
+fn io_error_kind(error: &tokio_postgres::Error) -> Option<io::ErrorKind> {
+    let cause = std::error::Error::source(error)?.downcast_ref::<io::Error>()?;
+    Some(cause.kind())
+}
+
 /// The message for an error, without the texts of the server, which may contain data.
 fn database_message(error: &tokio_postgres::Error) -> String {
     let Some(code) = error.code() else {
         return match error.is_closed() {
             true => "the connection to the database was lost".to_owned(),
+            // So the driver reports a server that does not accept writes.
+            false if io_error_kind(error) == Some(io::ErrorKind::PermissionDenied) => READ_ONLY.to_owned(),
             false => "the database can't be reached".to_owned(),
         };
     };
@@ -57,10 +92,7 @@ fn database_message(error: &tokio_postgres::Error) -> String {
         SqlState::QUERY_CANCELED | SqlState::LOCK_NOT_AVAILABLE => {
             "the database did not answer in time; see what blocks it in `pg_stat_activity`".to_owned()
         }
-        SqlState::READ_ONLY_SQL_TRANSACTION => {
-            "the database is read-only: it is a replica, or a failover is in progress; connect to the primary"
-                .to_owned()
-        }
+        SqlState::READ_ONLY_SQL_TRANSACTION => READ_ONLY.to_owned(),
         SqlState::DISK_FULL => "the database has no disk space left; free some space".to_owned(),
         SqlState::OUT_OF_MEMORY | SqlState::INSUFFICIENT_RESOURCES => {
             "the database has no memory left; give it more".to_owned()
@@ -93,7 +125,10 @@ pub(crate) fn opening_message(error: &PostgresError) -> String {
                 .map(|cause| format!(": {cause}"))
                 .collect()
         }
-        PostgresError::Pool(_) | PostgresError::Limit(_) | PostgresError::Damaged(_) => String::new(),
+        PostgresError::Pool(_)
+        | PostgresError::Timeout
+        | PostgresError::Limit(_)
+        | PostgresError::Damaged(_) => String::new(),
     };
     format!("{error}{cause}")
 }

@@ -6,6 +6,7 @@
 
 mod cache;
 mod connection;
+mod connection_pool;
 mod database;
 mod error;
 mod limit_queue;
@@ -13,6 +14,7 @@ mod limits;
 mod records;
 mod schema;
 mod slot_lease;
+mod slots;
 mod statement;
 mod store;
 mod tasks;

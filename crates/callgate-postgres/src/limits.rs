@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use deadpool_postgres::Pool as Connections;
 use tokio_postgres::Row;
 
+use super::connection_pool::ConnectionPool;
 use super::error::PostgresError;
 use super::statement;
 use super::transaction::ShortTransaction;
@@ -57,7 +57,7 @@ enum Access {
 /// Changes limits. `apply` gets the limits of the request and the time. Returns its answer, and how many limits were loaded because they
 /// are due for removal.
 pub(crate) async fn change<T>(
-    connections: &Connections,
+    connections: &ConnectionPool,
     request: &LimitRequest<'_>,
     mut apply: impl FnMut(&mut LimitTable, Micros) -> LimitChange<T>,
 ) -> Result<(T, usize), PostgresError> {
@@ -110,8 +110,13 @@ pub(crate) fn is_slot(take: &LimitAcquisition) -> bool {
     matches!(take.allowance, Allowance::Slots { .. })
 }
 
+/// The keys of the slots among these.
+pub(crate) fn slot_keys(takes: &[LimitAcquisition]) -> impl Iterator<Item = String> {
+    takes.iter().filter(|take| is_slot(take)).map(|take| take.key.clone())
+}
+
 async fn begin(
-    connections: &Connections,
+    connections: &ConnectionPool,
     request: &LimitRequest<'_>,
     access: Access,
 ) -> Result<(ShortTransaction, Vec<Row>), PostgresError> {

@@ -35,6 +35,27 @@ pub(crate) async fn release(
     Ok(())
 }
 
+/// Leaves an owner no more slots than these, by key, and notifies a channel. It must not acquire any meanwhile.
+pub(crate) async fn correct(
+    database: &impl GenericClient,
+    owner: i64,
+    held: &[(String, i64)],
+    channel: &str,
+) -> Result<(), PostgresError> {
+    let keys: Vec<&[u8]> = held.iter().map(|(key, _)| key.as_bytes()).collect();
+    let counts: Vec<i64> = held.iter().map(|(_, count)| *count).collect();
+    let remove = "DELETE FROM slots WHERE owner = $1 AND key <> ALL ($2)";
+    let reduce =
+        "UPDATE slots SET held = known.held FROM unnest($2::bytea[], $3::bigint[]) AS known (key, held)
+        WHERE slots.owner = $1 AND slots.key = known.key AND slots.held > known.held";
+    let removed = statement::execute(database, remove, &[&owner, &keys]).await?;
+    let reduced = statement::execute(database, reduce, &[&owner, &keys, &counts]).await?;
+    if removed + reduced > 0 {
+        statement::query(database, "SELECT pg_notify($1, '')", &[&channel]).await?;
+    }
+    Ok(())
+}
+
 /// Removes the owners whose lease has ended, and their slots. Such slots count as free before.
 pub(crate) async fn remove_expired(database: &impl GenericClient) -> Result<(), PostgresError> {
     statement::execute(database, "DELETE FROM owners WHERE lease_ends <= now()", &[]).await?;

@@ -26,6 +26,8 @@ use callgate::state::capacity::{Capacity, units};
 use callgate::state::limit_algorithms::cost;
 use callgate::state::records::check_size;
 
+/// How long opening may take, with the migration of the tables.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long those who wait for a slot rely on notifications, before they ask again: an owner that died notifies nobody.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
 
@@ -98,7 +100,9 @@ impl PostgresStore {
         let (reply, opened) = std::sync::mpsc::channel();
         // In the runtime and not on this thread, which may be one of another runtime.
         runtime.spawn(async move {
-            let _ = reply.send(Database::open(settings, capacity, clock).await);
+            let opened = tokio::time::timeout(OPEN_TIMEOUT, Database::open(settings, capacity, clock)).await;
+            let _ =
+                reply.send(opened.unwrap_or_else(|_| Err("the database did not answer in time".to_owned())));
         });
         let shared = opened.recv().unwrap_or_else(|_| Err("the runtime of the store has ended".to_owned()));
         let shared = match shared {
@@ -111,6 +115,16 @@ impl PostgresStore {
         runtime.spawn(tasks::keep_lease(Arc::downgrade(&shared)));
         runtime.spawn(tasks::listen(Arc::downgrade(&shared)));
         Ok(Self { shared, runtime: Some(runtime) })
+    }
+
+    /// Runs a job for as long as an operation may take, also if the caller drops the future.
+    fn run_bounded<T, J>(&self, job: J) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, J>
+    where
+        T: Send + 'static,
+        J: Future<Output = Result<T, PostgresError>> + Send + 'static,
+    {
+        let store = Arc::clone(&self.shared);
+        self.run(async move { store.pool.bounded(job).await })
     }
 
     /// Runs a job to its end, also if the caller drops the future.
@@ -167,7 +181,7 @@ impl Drop for AcquiredSlots {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         for key in self.slots.drain(..) {
-            self.store.released().push(key);
+            self.store.slots().release(&key);
             let store = Arc::clone(&self.store);
             runtime.spawn(async move { store.flush_releases().await });
         }
@@ -187,8 +201,7 @@ impl LimitStore for PostgresStore {
         let acquired = self.run(async move {
             let answer = store.acquire(now, &takes).await;
             let has_acquired = answer.as_ref().is_ok_and(Vec::is_empty);
-            let slots = takes.iter().filter(|take| has_acquired && limits::is_slot(take));
-            let slots = slots.map(|take| take.key.clone()).collect();
+            let slots = if has_acquired { limits::slot_keys(&takes).collect() } else { Vec::new() };
             Ok(AcquiredSlots { answer, slots, store })
         });
         Box::pin(async move { acquired.await?.into_answer() })
@@ -203,7 +216,7 @@ impl LimitStore for PostgresStore {
     fn release(&self, key: &str) {
         let store = Arc::clone(&self.shared);
         // At once, so that an acquisition from now on finds it.
-        store.released().push(key.to_owned());
+        store.slots().release(key);
         drop(self.run(async move { store.flush_releases().await }));
     }
 
@@ -237,7 +250,7 @@ impl CacheStore for PostgresStore {
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
-        Box::pin(self.run(async move { cache::get(&store.pool, now, &entry_key).await }))
+        Box::pin(self.run_bounded(async move { cache::get(&store.pool, now, &entry_key).await }))
     }
 
     fn cache_put<'a>(
@@ -249,7 +262,7 @@ impl CacheStore for PostgresStore {
     ) -> StoreFuture<'a, ()> {
         let size = entry_size(key, &entry.output);
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
+        Box::pin(self.run_bounded(async move {
             let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
             cache::put(&store.pool, store.capacity.cached, &entry_key, entry, generation).await
         }))
@@ -257,7 +270,7 @@ impl CacheStore for PostgresStore {
 
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         let (space, store) = (space.to_owned(), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
+        Box::pin(self.run_bounded(async move {
             let database = store.pool.get().await?;
             cache::clear(&database, &space).await
         }))
@@ -271,7 +284,7 @@ impl CacheStore for PostgresStore {
 impl RecordStore for PostgresStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         let (space, key, store) = (key.space.to_owned(), key.key.to_owned(), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
+        Box::pin(self.run_bounded(async move {
             let database = store.pool.get().await?;
             records::get(&database, RecordKey { space: &space, key: &key }).await
         }))
@@ -291,7 +304,7 @@ impl RecordStore for PostgresStore {
             when_full: write.when_full,
         };
         let store = Arc::clone(&self.shared);
-        let written = self.run(async move {
+        let written = self.run_bounded(async move {
             let database = store.pool.get().await?;
             records::write(&database, store.capacity.records, now, &written).await
         });
@@ -305,7 +318,7 @@ impl RecordStore for PostgresStore {
         limit: usize,
     ) -> StoreFuture<'a, RecordPage> {
         let (space, after, store) = (space.to_owned(), after.map(str::to_owned), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
+        Box::pin(self.run_bounded(async move {
             let database = store.pool.get().await?;
             records::page(&database, &space, after.as_deref(), limit).await
         }))
@@ -317,7 +330,7 @@ impl RecordStore for PostgresStore {
         keys: &'a [String],
     ) -> StoreFuture<'a, Vec<Option<Record>>> {
         let (space, keys, store) = (space.to_owned(), keys.to_vec(), Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
+        Box::pin(self.run_bounded(async move {
             let database = store.pool.get().await?;
             records::get_all(&database, &space, &keys).await
         }))
@@ -325,7 +338,7 @@ impl RecordStore for PostgresStore {
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         let (account, store) = (*account, Arc::clone(&self.shared));
-        Box::pin(self.run(async move {
+        Box::pin(self.run_bounded(async move {
             let database = store.pool.get().await?;
             records::has_lost(&database, &account).await
         }))

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::database::Database;
 use super::schema::slot_channel;
-use super::slot_lease::{register, remove_expired, renew};
 
 /// How often the lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(4);
@@ -17,17 +16,8 @@ pub(crate) async fn keep_lease(store: Weak<Database>) {
     loop {
         tokio::time::sleep(RENEWAL).await;
         let Some(store) = store.upgrade() else { return };
-        let renewed = async {
-            let database = store.pool.get().await?;
-            let owner = store.owner();
-            if !renew(&database, owner).await? {
-                store.set_owner(register(&database).await?);
-            }
-            remove_expired(&database).await?;
-            store.flush_releases().await
-        };
         // The next renewal tries again; until then the lease lasts.
-        let _ = renewed.await;
+        let _ = store.maintain_slots().await;
     }
 }
 

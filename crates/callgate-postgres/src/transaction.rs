@@ -1,5 +1,7 @@
 //! Transactions that change what hosts share.
 
+use std::time::Duration;
+
 use deadpool_postgres::{GenericClient as _, Object, Transaction};
 use futures_util::future::try_join;
 use tokio_postgres::Row;
@@ -10,6 +12,9 @@ use super::usage::Pool;
 
 /// The class of the advisory locks of all Callgate stores in a database: `Clgt`.
 pub(crate) const LOCK_CLASS: i32 = 0x436c_6774;
+
+/// How long rolling back may take. A connection that does not answer must not stay among those that the pool may have.
+const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Begins a transaction that alone changes the content of a pool, until it ends. What it reads is what others have committed.
 pub(crate) async fn begin(database: &mut Object, pool: Pool) -> Result<Transaction<'_>, PostgresError> {
@@ -70,7 +75,10 @@ impl Drop for ShortTransaction {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 runtime.spawn(async move {
-                    if connection.batch_execute("ROLLBACK").await.is_err() {
+                    let rolled_back = connection.batch_execute("ROLLBACK");
+                    let is_rolled_back = tokio::time::timeout(ROLLBACK_TIMEOUT, rolled_back).await;
+                    // To close the connection rolls back, too.
+                    if !matches!(is_rolled_back, Ok(Ok(()))) {
                         drop(Object::take(connection));
                     }
                 });

@@ -223,17 +223,19 @@ async fn open_primary(
     address: &ServerAddress,
 ) -> Result<MultiplexedConnection, RedisStoreError> {
     let mut connection = open(settings, address).await?;
-    match is_primary(&mut connection).await {
+    match is_primary(&mut connection).await? {
         true => Ok(connection),
         false => Err(RedisStoreError::NoPrimary),
     }
 }
 
 /// A server that does not tell, because the user may not ask, counts as a primary: it rejects writes otherwise.
-async fn is_primary(connection: &mut MultiplexedConnection) -> bool {
+async fn is_primary(connection: &mut MultiplexedConnection) -> Result<bool, RedisStoreError> {
     match cmd("ROLE").query_async::<Vec<redis::Value>>(connection).await {
-        Ok(role) => !matches!(role.first(), Some(redis::Value::BulkString(name)) if name == b"slave"),
-        Err(_) => true,
+        Ok(role) => Ok(!matches!(role.first(), Some(redis::Value::BulkString(name)) if name == b"slave")),
+        // The next server is tried, and not this one again and again.
+        Err(error) if error.is_io_error() => Err(error.into()),
+        Err(_) => Ok(true),
     }
 }
 
