@@ -1,10 +1,11 @@
 //! A host supplies one part of the state (limits, cached results or records), and the rest stays where it is.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use callgate::host::{
     BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, LimitAcquisition,
-    LimitCorrection, LimitRefusal, LimitStore, RecordStore, StateStore, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, RecordStore, StateStore, StoreError, StoreFuture,
 };
 use callgate::json::json;
 use callgate::state::{MemoryStore, SealedStore, seal_store};
@@ -85,6 +86,38 @@ impl CacheStore for CacheService {
     }
 }
 
+/// Limits in a service that does not answer at first.
+struct StartingService {
+    limits: MemoryStore,
+    failures: AtomicUsize,
+}
+
+impl LimitStore for StartingService {
+    fn acquire<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        let is_failing = self.failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        match is_failing {
+            true => Box::pin(async { Err(StoreError::Unavailable("it is starting".to_owned())) }),
+            false => self.limits.acquire(now, takes),
+        }
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.limits.correct(now, corrections)
+    }
+
+    fn release(&self, key: &str) {
+        self.limits.release(key);
+    }
+
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
+        self.limits.slot_released()
+    }
+}
+
 const LIMITED: &str =
     "policies: [ { id: two, match: pay, rate_limit: { limit: 2, per: 1h, key: $.context.principal } } ]";
 const CACHED: &str = "policies: [ { id: c, match: look, cache: { ttl: 1h } } ]";
@@ -111,6 +144,25 @@ fn engines_with_stores_of_their_own_share_a_limit() {
     assert_eq!(outcomes, ["executed", "executed", "denied", "denied"]);
     let seen = service.keys.lock().unwrap().join(" ");
     assert!(!seen.is_empty() && !seen.contains("ana"), "the service sees whom a limit counts: {seen}");
+}
+
+#[test]
+fn a_call_that_was_denied_while_a_store_failed_is_decided_anew_when_it_is_sent_again() {
+    let clock = noon();
+    let service = StartingService { limits: MemoryStore::default(), failures: AtomicUsize::new(1) };
+    let engine = rules(LIMITED).clock(clock.clone()).limit_store(Arc::new(service)).keys(keys()).build();
+    let tool = Tool::counting(&clock);
+    let send = || {
+        let call = ToolCall::new("c1", "pay", json!({})).with_context(json!({ "principal": "ana" }));
+        let mut session = engine.session().with_name("s").with_call_recording();
+        let outcome = clock.block_on(session.execute(call, &tool));
+        let (kind, code) = kind_and_code(&outcome);
+        (kind, code.to_owned(), outcome.replayed)
+    };
+    assert_eq!(send(), ("denied", "store_unavailable".to_owned(), false));
+    assert_eq!(send().0, "executed");
+    let (kind, _, is_replayed) = send();
+    assert_eq!((kind, is_replayed, tool.count()), ("executed", true, 1));
 }
 
 #[test]

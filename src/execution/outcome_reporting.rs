@@ -2,7 +2,7 @@
 
 use super::{CallAttempt, CallRunner};
 use crate::approval::LedgerKey;
-use crate::call::{Outcome, OutcomeKind};
+use crate::call::{Outcome, OutcomeKind, reason_code};
 use crate::host::{Account, EngineEventKind, StoreError, ToolExecutor};
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
@@ -21,7 +21,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     self.context.observe(call, self.state, EngineEventKind::ApprovalRequested(request));
                 }
             }
-        } else if stored.is_ok() {
+        } else if stored.is_ok() && !is_passing_refusal(attempt, outcome) {
             // Without it the ledger says that nobody knows how the call ended, and it is not run again.
             let (key, entry) = (&attempt.key, attempt.ledger_entry());
             let _ = match attempt.has_claim() {
@@ -41,4 +41,12 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         self.state.mark_all_stored();
         Ok(())
     }
+}
+
+/// Whether a call that nothing is known of was denied because a store failed: sent again, it may be permitted.
+fn is_passing_refusal(attempt: &CallAttempt<'_>, outcome: &Outcome) -> bool {
+    outcome.outcome == OutcomeKind::Denied
+        && outcome.reason.code == reason_code::STORE_UNAVAILABLE
+        && attempt.entry.is_none()
+        && !attempt.has_claim()
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::clients::Client;
-use super::{ClientArgs, ConfigScope, cline_install};
+use super::{ClientArgs, ConfigScope};
 use crate::agent_hooks::{BACKUP_SUFFIX, HookEntry, HookSettings, add_hooks, hook_command, remove_hooks};
 use crate::check_fix::write_diff;
 use crate::edited_file::EditedFile;
@@ -46,9 +46,6 @@ pub(super) fn install(
     options: &[String],
     output: &mut Output,
 ) -> Result<ExitStatus, CommandError> {
-    if whose.client == Client::Cline {
-        return cline_install::install(whose, program, options, output);
-    }
     let (settings, file) = open(whose)?;
     let command = hook_command(settings.agent, program, options);
     let entry = HookEntry { settings, command: &command };
@@ -87,9 +84,6 @@ pub(super) fn install(
 
 /// Removes the hooks.
 pub(super) fn uninstall(whose: &ClientArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    if whose.client == Client::Cline {
-        return cline_install::uninstall(whose, output);
-    }
     let (_, file) = open(whose)?;
     let before = file.text.as_str();
     let text = without_hooks(&file)?;

@@ -167,7 +167,11 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         Err(exit) => return Ok(exit),
     };
     if whose.hooks {
-        let exit = hook_install::install(whose, &program, &options.hook_words()?, output)?;
+        let words = options.hook_words()?;
+        let exit = match whose.client {
+            Client::Cline => cline_install::install(whose, &program, &words, output)?,
+            _ => hook_install::install(whose, &program, &words, output)?,
+        };
         warn_of_missing_context(&options.missing_context(&HOOK_CONTEXT), output)?;
         return Ok(exit);
     }
@@ -264,7 +268,10 @@ fn warn_of_missing_context(missing: &[String], output: &mut Output) -> Result<()
 pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let whose = &arguments.whose;
     if whose.hooks {
-        return hook_install::uninstall(whose, output);
+        return match whose.client {
+            Client::Cline => cline_install::uninstall(whose, output),
+            _ => hook_install::uninstall(whose, output),
+        };
     }
     let facts = whose.client.properties();
     let program = current_program()?;
