@@ -147,7 +147,7 @@ fn engines_with_stores_of_their_own_share_a_limit() {
 }
 
 #[test]
-fn a_call_that_was_denied_while_a_store_failed_is_decided_anew_when_it_is_sent_again() {
+fn a_call_that_was_denied_while_a_store_failed_is_decided_again_when_it_is_sent_again() {
     let clock = noon();
     let service = StartingService { limits: MemoryStore::default(), failures: AtomicUsize::new(1) };
     let engine = rules(LIMITED).clock(clock.clone()).limit_store(Arc::new(service)).keys(keys()).build();
