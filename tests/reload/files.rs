@@ -273,7 +273,9 @@ fn other_files_of_the_directory_do_not_keep_the_watch_busy() {
     let dir = TestDir::new(&[("rules.yaml", &denying("a"))]);
     let watched = watch(&dir, &["rules.yaml"], WatcherOptions::default());
     let opened = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
-    inotify::add_watch(&opened, dir.path("rules.yaml"), inotify::WatchFlags::OPEN).unwrap();
+    // Equal events in a row count as one, so those of opening and closing alternate.
+    let flags = inotify::WatchFlags::OPEN | inotify::WatchFlags::CLOSE_NOWRITE;
+    inotify::add_watch(&opened, dir.path("rules.yaml"), flags).unwrap();
     const WRITES: usize = 400;
     for line in 0..WRITES {
         dir.write("audit.jsonl", &line.to_string());
@@ -281,7 +283,7 @@ fn other_files_of_the_directory_do_not_keep_the_watch_busy() {
     }
     let mut buffer = [std::mem::MaybeUninit::uninit(); 64 << 10];
     let mut events = inotify::Reader::new(&opened, &mut buffer);
-    let reads = std::iter::from_fn(|| events.next().ok().map(|_| ())).count();
+    let reads = std::iter::from_fn(|| events.next().ok().map(|_| ())).count() / 2;
     assert!(reads < WRITES / 4, "{WRITES} writes of another file, and {reads} reads of the rules");
     // A change of the rules is still noticed.
     dir.write("rules.yaml", &denying("b"));
