@@ -20,6 +20,8 @@ use crate::fixtures::{Tool, keys, kind_and_code, noon, rules};
 struct LimitService {
     limits: MemoryStore,
     keys: Mutex<Vec<String>>,
+    /// How often it fails at first.
+    failures: AtomicUsize,
 }
 
 impl LimitStore for LimitService {
@@ -28,6 +30,9 @@ impl LimitStore for LimitService {
         now: Timestamp,
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        if self.failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Box::pin(async { Err(StoreError::Unavailable("it is starting".to_owned())) });
+        }
         self.keys.lock().unwrap().extend(takes.iter().map(|take| take.key.clone()));
         self.limits.acquire(now, takes)
     }
@@ -86,38 +91,6 @@ impl CacheStore for CacheService {
     }
 }
 
-/// Limits in a service that does not answer at first.
-struct StartingService {
-    limits: MemoryStore,
-    failures: AtomicUsize,
-}
-
-impl LimitStore for StartingService {
-    fn acquire<'a>(
-        &'a self,
-        now: Timestamp,
-        takes: &'a [LimitAcquisition],
-    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
-        let is_failing = self.failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
-        match is_failing {
-            true => Box::pin(async { Err(StoreError::Unavailable("it is starting".to_owned())) }),
-            false => self.limits.acquire(now, takes),
-        }
-    }
-
-    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
-        self.limits.correct(now, corrections)
-    }
-
-    fn release(&self, key: &str) {
-        self.limits.release(key);
-    }
-
-    fn slot_released(&self) -> BoxFuture<'_, ()> {
-        self.limits.slot_released()
-    }
-}
-
 const LIMITED: &str =
     "policies: [ { id: two, match: pay, rate_limit: { limit: 2, per: 1h, key: $.context.principal } } ]";
 const CACHED: &str = "policies: [ { id: c, match: look, cache: { ttl: 1h } } ]";
@@ -149,7 +122,7 @@ fn engines_with_stores_of_their_own_share_a_limit() {
 #[test]
 fn a_call_that_was_denied_while_a_store_failed_is_decided_again_when_it_is_sent_again() {
     let clock = noon();
-    let service = StartingService { limits: MemoryStore::default(), failures: AtomicUsize::new(1) };
+    let service = LimitService { failures: AtomicUsize::new(1), ..LimitService::default() };
     let engine = rules(LIMITED).clock(clock.clone()).limit_store(Arc::new(service)).keys(keys()).build();
     let tool = Tool::counting(&clock);
     let send = || {

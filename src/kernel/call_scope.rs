@@ -1,16 +1,19 @@
 //! A call with what its policies need: its policies of each layer, its tool, the time and the place in its round.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use smallvec::SmallVec;
 
+use super::Kernel;
 use super::events::EventListener;
 use super::policy_reference::{Layers, PolicyHandle, PolicyRef};
 use crate::call::{CallView, ResultProblem, RoundDocument, SessionState, Task, ToolCall};
 use crate::json::Value;
 use crate::policy::{Policy, ToolPolicies};
 use crate::seal::Keys;
-use crate::time::Moment;
+use crate::time::{Moment, TimeSource};
 use crate::tool_result::{ResultDeclaration, ResultFormat, ToolResult};
 use crate::tools::{KnownTool, ResultSchema};
 
@@ -91,5 +94,29 @@ impl<'a> CallScope<'a> {
 
     pub(super) fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {
         reference.find(self.layers)
+    }
+}
+
+impl Kernel<'_> {
+    /// A call with what its policies need.
+    pub(super) fn subject<'a>(&'a self, call: &'a ToolCall) -> CallScope<'a> {
+        let server = call.server.as_deref().unwrap_or("");
+        let chains = self.layers.iter().map(|layer| layer.tool_policies(server, &call.tool)).collect();
+        let (tool, listener) = (self.tools.get(call), self.listener);
+        let now = self.moment();
+        let (task, round) = (self.task, RoundDocument::new(self.round));
+        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys, now, task, round }
+    }
+
+    /// The time, for all policies of a decision.
+    pub(crate) fn moment(&self) -> Moment<'_> {
+        Moment::when_read(self)
+    }
+}
+
+impl TimeSource for Kernel<'_> {
+    /// The time is unknown if the clock panics.
+    fn read(&self) -> Option<Timestamp> {
+        catch_unwind(AssertUnwindSafe(|| self.clock.now())).ok()
     }
 }

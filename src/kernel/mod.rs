@@ -55,18 +55,16 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, RoundDocument, RoundPosition,
-    SessionState, Task, ToolCall, reason_code,
+    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, RoundPosition, SessionState,
+    Task, ToolCall, reason_code,
 };
 use crate::host::{Clock, RealCost};
 use crate::json::Value;
 use crate::middleware::Limit;
 use crate::seal::Keys;
-use crate::time::{Moment, TimeSource};
 use crate::tools::ToolSet;
 use crate::work_limit::{self, WorkMeter};
 use call_scope::CallScope;
@@ -288,20 +286,6 @@ impl<'k> Kernel<'k> {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
     }
 
-    fn subject<'a>(&'a self, call: &'a ToolCall) -> CallScope<'a> {
-        let server = call.server.as_deref().unwrap_or("");
-        let chains = self.layers.iter().map(|layer| layer.tool_policies(server, &call.tool)).collect();
-        let (tool, listener) = (self.tools.get(call), self.listener);
-        let now = self.moment();
-        let (task, round) = (self.task, RoundDocument::new(self.round));
-        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys, now, task, round }
-    }
-
-    /// The time, for all policies of a decision.
-    pub(crate) fn moment(&self) -> Moment<'_> {
-        Moment::when_read(self)
-    }
-
     /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
     pub(crate) fn halt(&self, decision: &Decision<'_>, session: &mut SessionState) {
         let message = self.redacted_reason(decision, session).message;
@@ -371,13 +355,6 @@ impl<'k> Kernel<'k> {
     /// The digest of the rules of all layers.
     pub fn revision(&self) -> String {
         self.layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+")
-    }
-}
-
-impl TimeSource for Kernel<'_> {
-    /// The time is unknown if the clock panics.
-    fn read(&self) -> Option<Timestamp> {
-        catch_unwind(AssertUnwindSafe(|| self.clock.now())).ok()
     }
 }
 

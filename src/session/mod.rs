@@ -7,6 +7,7 @@ mod history_resumption;
 mod history_state;
 mod mirrored_session;
 mod model_stream;
+mod occurrence_name;
 mod rounds;
 mod run_end;
 mod run_lifecycle;
@@ -129,15 +130,6 @@ impl CallReader {
         let call = self.read.as_ref().map_or_else(|| part.to_call(), |read| read(part));
         if call.context.is_null() { call.with_context(self.context.clone()) } else { call }
     }
-}
-
-/// The name of a call in the ledger.
-struct OccurrenceName {
-    call_id: String,
-    /// The id, with a number if earlier calls have it.
-    occurrence: String,
-    /// The ledger has an entry of the call, whatever its outcome is.
-    is_always_recorded: bool,
 }
 
 /// The name of a call among those of its history: its id, and a number from the second call of that id on.
@@ -378,30 +370,6 @@ impl Session {
     fn halt_if_aborted(&mut self) {
         if let Some(reason) = self.run.abort_reason() {
             self.state.halt(&reason);
-        }
-    }
-
-    /// Names a call for the ledger, unlike any other call of the session.
-    fn name_occurrence(&mut self, call: &ToolCall) -> OccurrenceName {
-        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
-        let is_once = tools.get(call).is_some_and(|tool| tool.descriptor.once);
-        OccurrenceName {
-            call_id: call.id.clone(),
-            occurrence: self.state.unique_call_id(&call.id),
-            is_always_recorded: self.is_recorded || is_once,
-        }
-    }
-
-    /// Releases the names of calls that have ended without an entry in the ledger, so that a session does not grow with each call.
-    /// `ended`: in the order in which they were named.
-    fn release_names<'n>(
-        &mut self,
-        ended: impl DoubleEndedIterator<Item = (&'n OccurrenceName, &'n Outcome)>,
-    ) {
-        for (OccurrenceName { call_id, occurrence, is_always_recorded }, outcome) in ended.rev() {
-            if !is_always_recorded && outcome.approval.is_none() {
-                self.state.release_call_id(call_id, occurrence);
-            }
         }
     }
 

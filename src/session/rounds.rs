@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::{OccurrenceName, Session};
+use super::Session;
+use super::occurrence_name::OccurrenceName;
 use crate::call::{Outcome, RoundPosition, ToolCall};
 use crate::execution::{CallRunner, PreparedCall};
 use crate::host::ToolExecutor;

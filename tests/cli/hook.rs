@@ -513,6 +513,8 @@ fn doctor_reports_how_hooks_are_bypassed() {
         ("", 0, "codex features disable unified_exec"),
         ("[features]\nhooks = false", 1, "`features.hooks`"),
         ("[features]\ncodex_hooks = false", 1, "`features.codex_hooks`"),
+        ("[profiles.fast.features]\nhooks = false", 1, "the profile `fast`"),
+        ("[profiles.fast]\nmodel = \"x\"", 0, "force pushes are not allowed"),
     ] {
         trust_in_codex(&dir, settings);
         let examined = doctor("codex");

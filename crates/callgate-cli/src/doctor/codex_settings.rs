@@ -11,6 +11,7 @@ use crate::agent_hooks::InstalledHook;
 pub(super) fn examine(hooks_file: &Path, hook: &InstalledHook, is_managed: bool) -> Vec<Finding> {
     let config = hooks_file.with_file_name("config.toml");
     let mut findings: Vec<Finding> = is_switched_off(&config).into_iter().collect();
+    findings.extend(profiles_without_hooks(&config));
     let requirements = Settings::read(&hooks_file.with_file_name("requirements.toml"));
     if is_managed && requirements.bool(&["features", "hooks"]) != Some(true) {
         findings.push(Finding::Failed(
@@ -39,6 +40,21 @@ pub(super) fn is_switched_off(config: &Path) -> Option<Finding> {
     let is_off =
         ["hooks", "codex_hooks"].iter().find(|name| settings.bool(&["features", name]) == Some(false))?;
     Some(Finding::Failed(format!("`{}` switches every hook off: `features.{is_off}`", config.display())))
+}
+
+/// The profiles of a `config.toml` that switch hooks off.
+fn profiles_without_hooks(config: &Path) -> Vec<Finding> {
+    let settings = Settings::read(config);
+    let profiles = settings.table(&["profiles"]).and_then(Item::as_table_like);
+    let names = profiles.into_iter().flat_map(|profiles| profiles.iter().map(|(name, _)| name));
+    let is_off = |name: &&str| {
+        let features = ["hooks", "codex_hooks"];
+        features.iter().any(|feature| settings.bool(&["profiles", name, "features", feature]) == Some(false))
+    };
+    let describe = |name: &str| {
+        Finding::Failed(format!("the profile `{name}` in `{}` switches every hook off", config.display()))
+    };
+    names.filter(is_off).map(describe).collect()
 }
 
 /// Whether the user trusts the hook, as it was at some time.

@@ -1,0 +1,39 @@
+//! The names of calls in the ledger: given before a call runs, and released when it has ended without an entry there.
+
+use super::Session;
+use crate::call::{Outcome, ToolCall};
+
+/// The name of a call in the ledger.
+pub(super) struct OccurrenceName {
+    call_id: String,
+    /// The id, with a number if earlier calls have it.
+    pub(super) occurrence: String,
+    /// The ledger has an entry of the call, whatever its outcome is.
+    is_always_recorded: bool,
+}
+
+impl Session {
+    /// Names a call for the ledger, unlike any other call of the session.
+    pub(super) fn name_occurrence(&mut self, call: &ToolCall) -> OccurrenceName {
+        let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
+        let is_once = tools.get(call).is_some_and(|tool| tool.descriptor.once);
+        OccurrenceName {
+            call_id: call.id.clone(),
+            occurrence: self.state.unique_call_id(&call.id),
+            is_always_recorded: self.is_recorded || is_once,
+        }
+    }
+
+    /// Releases the names of calls that have ended without an entry in the ledger, so that a session does not grow with each call.
+    /// `ended`: in the order in which they were named.
+    pub(super) fn release_names<'n>(
+        &mut self,
+        ended: impl DoubleEndedIterator<Item = (&'n OccurrenceName, &'n Outcome)>,
+    ) {
+        for (OccurrenceName { call_id, occurrence, is_always_recorded }, outcome) in ended.rev() {
+            if !is_always_recorded && outcome.approval.is_none() {
+                self.state.release_call_id(call_id, occurrence);
+            }
+        }
+    }
+}
