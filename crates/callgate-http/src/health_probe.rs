@@ -16,6 +16,9 @@ use callgate::host::{RecordKey, StateStore, SystemClock, space, with_store_timeo
 /// How long the answer of the store is reused, so that probes put no load on it.
 const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+const HEALTH_PATH: &str = "/healthz";
+const READINESS_PATH: &str = "/readyz";
+
 /// Which servers answered when they were last used.
 type ServerHealth = dyn Fn() -> Vec<bool> + Send + Sync;
 
@@ -46,7 +49,12 @@ impl HealthProbe {
 
     /// The routes of the probes.
     pub fn routes(self) -> Router {
-        Router::new().route("/healthz", get(healthy)).route("/readyz", get(ready)).with_state(self)
+        Router::new().route(HEALTH_PATH, get(healthy)).route(READINESS_PATH, get(ready)).with_state(self)
+    }
+
+    /// Whether a path is that of a probe.
+    pub fn has_path(path: &str) -> bool {
+        path == HEALTH_PATH || path == READINESS_PATH
     }
 
     /// What keeps calls from succeeding, in one word. `None` if nothing does: the store answers, and so did one of the servers when it

@@ -15,7 +15,7 @@ mod conversations;
 mod identity;
 mod token_exchange;
 
-pub use connection_limits::serve as serve_connections;
+pub use connection_limits::{RequestHandler, serve as serve_connections};
 pub use conversations::{ConversationKey, ConversationStart, Conversations, DEFAULT_MAX_CONVERSATIONS};
 pub use headers::{HeaderError, JSON, accepts, has_json_body, single_value};
 pub use health_probe::HealthProbe;

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use thiserror::Error;
@@ -58,23 +59,22 @@ impl OriginPolicy {
             return Ok(());
         }
         // DNS rebinding: a page whose name was made to resolve to this machine sends that name.
-        let host = single_value(headers, header::HOST.as_str())?.unwrap_or_default().to_ascii_lowercase();
-        let name = format!("http://{host}").parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+        let host = single_value(headers, header::HOST.as_str())?.unwrap_or_default();
         let is_allowed = |name: &str| {
-            let of_origin = |origin: &String| {
-                origin.parse::<Uri>().is_ok_and(|uri| uri.host().is_some_and(|host| host == name))
-            };
+            let is_same = |uri: Uri| uri.host().is_some_and(|host| host.eq_ignore_ascii_case(name));
+            let of_origin = |origin: &String| origin.parse::<Uri>().is_ok_and(is_same);
             is_loopback_name(name) || self.origins.iter().any(of_origin)
         };
-        match name {
-            Some(name) if is_allowed(&name) => Ok(()),
+        match host.parse::<Authority>() {
+            Ok(host) if is_allowed(host.host()) => Ok(()),
             _ => Err(OriginError::Host),
         }
     }
 }
 
 fn is_loopback_name(host: &str) -> bool {
-    host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 /// The response to a CORS preflight request.
@@ -110,6 +110,8 @@ mod tests {
             ("127.0.0.1:80", None, true),
             ("localhost:8080", Some("http://localhost:3000"), true),
             ("[::1]:8080", Some("http://[::1]"), true),
+            ("LocalHost:8080", None, true),
+            ("APP.example.com", None, true),
             ("localhost", Some("https://app.example.com"), true),
             ("app.example.com", None, true),
             ("localhost", Some("https://evil.example.com"), false),
@@ -120,6 +122,8 @@ mod tests {
             ("evil.example.com", None, false),
             ("localhost.evil.example.com", None, false),
             ("10.0.0.1", None, false),
+            ("localhost/evil.example.com", None, false),
+            ("localhost@evil.example.com", None, false),
             ("", None, false),
         ] {
             assert_eq!(lets_in(&local, host, origin), lets, "{host} {origin:?}");

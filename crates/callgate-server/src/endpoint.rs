@@ -9,6 +9,7 @@ use callgate::host::BoxFuture;
 use callgate::json::{self, Value};
 use callgate_http::{Access, Caller};
 use schemars::{Schema, SchemaGenerator};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::Api;
@@ -194,22 +195,34 @@ impl ApiRequest {
 pub(crate) struct ApiResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: Value,
+    /// JSON text.
+    pub(crate) body: String,
 }
 
 impl ApiResponse {
-    pub(crate) fn new(status: u16, body: Value) -> Self {
-        Self { status, headers: Vec::new(), body }
+    pub(crate) fn new(status: u16, body: &Value) -> Self {
+        Self { status, headers: Vec::new(), body: body.to_string() }
     }
 
-    pub(crate) fn ok(body: Value) -> Self {
+    pub(crate) fn ok(body: &Value) -> Self {
         Self::new(200, body)
+    }
+
+    /// A response with status 200, written without a [`Value`] in between.
+    ///
+    /// # Errors
+    /// The body is not JSON, such as a map whose keys are no strings.
+    pub(crate) fn from_document(body: &impl Serialize) -> Result<Self, Problem> {
+        let mut text = String::with_capacity(512);
+        let appended = json::append_json(&mut text, body);
+        appended.map_err(|error| Problem::new(500, "internal_error", error.to_string()))?;
+        Ok(Self { status: 200, headers: Vec::new(), body: text })
     }
 }
 
 impl From<Problem> for ApiResponse {
     fn from(problem: Problem) -> Self {
-        Self { status: problem.status, body: problem.body(), headers: problem.headers }
+        Self { status: problem.status, body: problem.body().to_string(), headers: problem.headers }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
+use axum::body::Bytes;
+use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
@@ -14,6 +14,8 @@ use callgate_http::{
     Access, AuthenticationError, Caller, ClientCertificate, Credentials, JSON, OriginPolicy,
     ReloadableAuthenticator, empty, has_json_body, single_value, with_body,
 };
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use crate::api::Api;
@@ -45,6 +47,14 @@ const TRACE_STATE: &str = "tracestate";
 /// The header by which a request may be sent again without effect (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// The headers of every response.
+static SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
 /// The shared state of all request handlers.
 pub(crate) struct HttpState {
     pub(crate) api: Arc<Api>,
@@ -62,25 +72,20 @@ pub(crate) struct HttpState {
 }
 
 /// The entry point of every request.
-pub(crate) async fn handle(State(state): State<Arc<HttpState>>, request: Request<Body>) -> Response {
+pub(crate) async fn handle(state: Arc<HttpState>, request: Request<Incoming>) -> Response {
     let mut response = match state.origin_policy.check(request.headers()) {
         Ok(()) => state.serve(request).await.unwrap_or_else(|problem| api_response(problem.into())),
         Err(error) => api_response(Problem::new(403, "origin_rejected", error.to_string()).into()),
     };
     let headers = response.headers_mut();
-    for (name, value) in [
-        ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
-        ("x-frame-options", "DENY"),
-        ("cross-origin-resource-policy", "same-origin"),
-    ] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    for (name, value) in &SECURITY_HEADERS {
+        headers.insert(name.clone(), value.clone());
     }
     response
 }
 
 impl HttpState {
-    async fn serve(self: &Arc<Self>, request: Request<Body>) -> Result<Response, Problem> {
+    async fn serve(self: &Arc<Self>, request: Request<Incoming>) -> Result<Response, Problem> {
         let (parts, body) = request.into_parts();
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         match (&method, path.as_str()) {
@@ -88,7 +93,7 @@ impl HttpState {
                 return Ok(with_body(200, JSON, openapi_document().to_string()));
             }
             (&Method::GET, "/.well-known/authzen-configuration") => {
-                return Ok(api_response(ApiResponse::ok(authzen_configuration(
+                return Ok(api_response(ApiResponse::ok(&authzen_configuration(
                     &parts.headers,
                     self.is_secure,
                 ))));
@@ -98,18 +103,22 @@ impl HttpState {
                     return Ok(response);
                 }
                 if let Some(metadata) = self.identity.resource_metadata(path) {
-                    return Ok(api_response(ApiResponse::ok(metadata)));
+                    return Ok(api_response(ApiResponse::ok(&metadata)));
                 }
             }
-            (&Method::POST, "/v1/browser-session") => return self.sign_in(&parts.headers, body).await,
+            (&Method::POST, "/v1/browser-session") => {
+                return Box::pin(self.sign_in(&parts.headers, body)).await;
+            }
             (&Method::DELETE, "/v1/browser-session") => {
                 check_page_request(&parts.headers)?;
                 return cookie_response(self.browser_sessions.end(&parts.headers, self.is_secure));
             }
             (&Method::POST, "/v1/answer-links" | "/v1/answer-links/answers") => {
-                return self.follow_link(parts, body).await;
+                return Box::pin(self.follow_link(parts, body)).await;
             }
-            (&Method::POST, "/v1/channels/slack") => return self.take_click(&parts.headers, body).await,
+            (&Method::POST, "/v1/channels/slack") => {
+                return Box::pin(self.take_click(&parts.headers, body)).await;
+            }
             _ => {}
         }
         let certificate = parts.extensions.get::<ClientCertificate>();
@@ -179,7 +188,7 @@ impl HttpState {
     }
 
     /// Shows the request of a link, or records its answer. The token is in the body, so that no URL has it.
-    async fn follow_link(&self, parts: Parts, body: Body) -> Result<Response, Problem> {
+    async fn follow_link(&self, parts: Parts, body: Incoming) -> Result<Response, Problem> {
         check_page_request(&parts.headers)?;
         let mut request = self.page_request(&parts.headers, body).await?;
         let certificate = parts.extensions.get::<ClientCertificate>();
@@ -197,11 +206,11 @@ impl HttpState {
                 self.api.answer_link(&link, reason, visitor).await?
             }
         };
-        Ok(api_response(ApiResponse::ok(shown)))
+        Ok(api_response(ApiResponse::ok(&shown)))
     }
 
     /// Takes a click in Slack. Slack waits three seconds for the response, so the answer is recorded afterwards.
-    async fn take_click(self: &Arc<Self>, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
+    async fn take_click(self: &Arc<Self>, headers: &HeaderMap, body: Incoming) -> Result<Response, Problem> {
         let bytes = read_bytes(body, MAX_CLICK).await?;
         let detail =
             "the request is not signed by a Slack app of `--notify`, or it is older than five minutes";
@@ -216,7 +225,7 @@ impl HttpState {
     }
 
     /// Signs a person in, who enters a token on the page.
-    async fn sign_in(&self, headers: &HeaderMap, body: Body) -> Result<Response, Problem> {
+    async fn sign_in(&self, headers: &HeaderMap, body: Incoming) -> Result<Response, Problem> {
         check_page_request(headers)?;
         let SignInBody { token } = self.page_request(headers, body).await?.take_body()?;
         let authorization = format!("Bearer {}", token.trim());
@@ -229,7 +238,7 @@ impl HttpState {
     }
 
     /// A request of the page, whose caller is not known.
-    async fn page_request(&self, headers: &HeaderMap, body: Body) -> Result<ApiRequest, Problem> {
+    async fn page_request(&self, headers: &HeaderMap, body: Incoming) -> Result<ApiRequest, Problem> {
         let RequestBody { value: body, bytes: body_bytes } = read_body(headers, body, MAX_SIGN_IN).await?;
         Ok(ApiRequest {
             caller: Caller::anonymous(),
@@ -261,7 +270,7 @@ fn check_page_request(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Reads the JSON body of a request, of at most `most` bytes.
-async fn read_body(headers: &HeaderMap, body: Body, most: usize) -> Result<RequestBody, Problem> {
+async fn read_body(headers: &HeaderMap, body: Incoming, most: usize) -> Result<RequestBody, Problem> {
     if !has_json_body(headers) {
         return Err(Problem::new(
             415,
@@ -280,9 +289,9 @@ async fn read_body(headers: &HeaderMap, body: Body, most: usize) -> Result<Reque
     Ok(RequestBody { value, bytes: bytes.len() })
 }
 
-async fn read_bytes(body: Body, most: usize) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, most)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
+async fn read_bytes(body: Incoming, most: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, most).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(_)) => {
             let detail = format!("the body is incomplete, or longer than {most} bytes");
             Err(Problem::new(413, "too_large", detail))
@@ -294,7 +303,7 @@ async fn read_bytes(body: Body, most: usize) -> Result<Bytes, Problem> {
 fn api_response(answer: ApiResponse) -> Response {
     let ApiResponse { status, headers, body } = answer;
     let content_type = if status >= 400 { MEDIA_TYPE } else { JSON };
-    let mut response = with_body(status, content_type, body.to_string());
+    let mut response = with_body(status, content_type, body);
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::from_str(&value) {
             response.headers_mut().insert(name, value);

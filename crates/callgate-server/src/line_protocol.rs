@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use callgate::call::RequestTrace;
-use callgate::json::{self, Value, json};
+use callgate::json::{self, Value};
 use callgate_http::Caller;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -79,7 +79,8 @@ async fn answer(api: &Arc<Api>, line: &[u8]) -> String {
         }
         Err(error) => (Value::Null, Problem::invalid(format!("the line is invalid JSON: {error}")).into()),
     };
-    json!({ "id": id, "status": response.status, "body": response.body }).to_string()
+    let ApiResponse { status, body, .. } = response;
+    format!(r#"{{"id":{id},"status":{status},"body":{body}}}"#)
 }
 
 async fn dispatch(api: &Arc<Api>, mut message: Value, bytes: usize) -> Result<ApiResponse, Problem> {

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
 use callgate::engine::{Engine, EngineBuilder};
-use callgate::host::StateStore;
+use callgate::host::{BoxFuture, StateStore};
 use callgate::json::{Map, json};
 use callgate_bundle::FollowedBundle;
 use callgate_http::{
-    Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator, Tls,
-    check_listen_address, serve_connections,
+    Access, AccessSet, Authenticator, HealthProbe, IdentityFile, OriginPolicy, ReloadableAuthenticator,
+    RequestHandler, Tls, check_listen_address, serve_connections,
 };
 use callgate_mcp::ToolServers;
+use hyper::body::Incoming;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -253,7 +256,7 @@ impl DecisionServer {
             };
             tokio::join!(identity.watch(watched_file, log), certificates);
         });
-        let routes = Router::new().fallback(handle).with_state(state).merge(health.routes());
+        let handler = ServerHandler { state, probes: health.routes() };
         let drained = Arc::clone(&api);
         let stop = async move {
             end.await;
@@ -267,7 +270,7 @@ impl DecisionServer {
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         };
         tokio::select! {
-            () = serve_connections(listener, tls, routes, self.max_connections, stop) => {}
+            () = serve_connections(listener, tls, handler, self.max_connections, stop) => {}
             () = timeout => {}
         }
         watcher.abort();
@@ -293,6 +296,22 @@ impl DecisionServer {
         };
         let api = Api::new(self.engine, self.store, self.activity.0, settings);
         line_protocol::serve(Arc::new(api), input, output).await
+    }
+}
+
+/// Answers the requests of a server: all but health probes without a router in between.
+#[derive(Clone)]
+struct ServerHandler {
+    state: Arc<HttpState>,
+    probes: Router,
+}
+
+impl RequestHandler for ServerHandler {
+    fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response> {
+        match HealthProbe::has_path(request.uri().path()) {
+            true => self.probes.answer(request),
+            false => Box::pin(handle(Arc::clone(&self.state), request)),
+        }
     }
 }
 

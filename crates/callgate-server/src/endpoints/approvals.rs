@@ -169,7 +169,7 @@ async fn list(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Proble
         (!item.is_pending(), if item.is_pending() { asked_at } else { -asked_at })
     });
     let page: Vec<Value> = seen.iter().skip(offset).take(limit).map(|item| summary(document(item))).collect();
-    Ok(ApiResponse::ok(json!({ "approvals": page, "found": seen.len(), "pending": pending })))
+    Ok(ApiResponse::ok(&json!({ "approvals": page, "found": seen.len(), "pending": pending })))
 }
 
 /// A document for a list: without what only the request itself shows.
@@ -201,12 +201,12 @@ async fn find(api: &Api, caller: &Caller, key: &str) -> Result<InboxItem, Proble
 }
 
 async fn show(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
-    Ok(ApiResponse::ok(document(&find(api, &request.caller, request.parameter(0)).await?)))
+    Ok(ApiResponse::ok(&document(&find(api, &request.caller, request.parameter(0)).await?)))
 }
 
 async fn answer(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
     let body: AnswerBody = request.take_body()?;
-    record_answer(api, &request, request.parameter(0), body).await.map(ApiResponse::ok)
+    record_answer(api, &request, request.parameter(0), body).await.map(|body| ApiResponse::ok(&body))
 }
 
 async fn answer_several(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -222,7 +222,7 @@ async fn answer_several(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRe
             Err(problem) => json!({ "key": key, "problem": problem.body() }),
         });
     }
-    Ok(ApiResponse::ok(json!({ "results": results })))
+    Ok(ApiResponse::ok(&json!({ "results": results })))
 }
 
 /// Records an answer, and returns the document of the request.
@@ -319,13 +319,13 @@ async fn grants(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Prob
     let now = Timestamp::now();
     let grants = api.inbox.grants().await.map_err(problem)?;
     let grants: Vec<Value> = grants.iter().map(|(name, grant)| grant_document(name, grant, now)).collect();
-    Ok(ApiResponse::ok(json!({ "grants": grants })))
+    Ok(ApiResponse::ok(&json!({ "grants": grants })))
 }
 
 async fn revoke(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
     check_all_tenants(&request.caller)?;
     let (name, grant) = api.inbox.revoke(request.parameter(0)).await.map_err(problem)?;
-    Ok(ApiResponse::ok(grant_document(&name, &grant, Timestamp::now())))
+    Ok(ApiResponse::ok(&grant_document(&name, &grant, Timestamp::now())))
 }
 
 async fn activity(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -343,7 +343,7 @@ async fn activity(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Pr
     let events: Vec<&Value> = entries.iter().map(|entry| &entry.document).collect();
     let mut body = Map::new();
     body.insert("events".to_owned(), json!(events));
-    Ok(ApiResponse::ok(Value::Object(body)))
+    Ok(ApiResponse::ok(&Value::Object(body)))
 }
 
 fn problem(error: InboxError) -> Problem {

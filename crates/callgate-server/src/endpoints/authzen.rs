@@ -191,7 +191,7 @@ fn decision(evaluation: &Evaluation) -> Value {
 
 async fn evaluation(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
     let body = request.take_body()?;
-    Ok(ApiResponse::ok(decision(&evaluate(api, &request, body).await?)))
+    Ok(ApiResponse::ok(&decision(&evaluate(api, &request, body).await?)))
 }
 
 async fn evaluations(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -203,7 +203,7 @@ async fn evaluations(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespo
     if body.evaluations.is_empty() {
         let alone = EvaluationItem { subject: None, action: None, resource: None, context: None };
         let whole = complete(&body, alone)?;
-        return Ok(ApiResponse::ok(decision(&evaluate(api, &request, whole).await?)));
+        return Ok(ApiResponse::ok(&decision(&evaluate(api, &request, whole).await?)));
     }
     let mut decisions = Vec::new();
     for item in body.evaluations.clone() {
@@ -218,7 +218,7 @@ async fn evaluations(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespo
             break;
         }
     }
-    Ok(ApiResponse::ok(json!({ "evaluations": decisions })))
+    Ok(ApiResponse::ok(&json!({ "evaluations": decisions })))
 }
 
 /// A request with the members of the whole that it lacks.

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::call::{Outcome, ToolCall};
+use callgate::diagnostic::SourceMap;
+use callgate::explain::Explanation;
 use callgate::host::{ToolError, ToolResponse};
-use callgate::json::{self, Map, Value, json};
+use callgate::json::{self, Value, json};
+use callgate::session::Evaluation;
 use callgate_http::Access;
 use schemars::SchemaGenerator;
+use serde::Serialize;
 
 use crate::api::Api;
 use crate::call_executor::CallExecutor;
@@ -100,21 +104,30 @@ async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     let CallerSession { mut session, context } = api.open_session(&request.caller, session)?;
     api.complete_calls(&mut calls, &context, &request);
     let evaluations = session.evaluate_round(&calls).await?;
-    let mut response = Map::new();
-    let mut add = |one: &str, many: &str, values: Value| match values {
-        Value::Array(mut values) if !is_round => {
-            response.insert(one.to_owned(), values.pop().unwrap_or_default());
-        }
-        values => {
-            response.insert(many.to_owned(), values);
-        }
+    let explanations = match explains {
+        // On the heap: few requests ask for it.
+        true => Some(Box::pin(session.explain_round(&calls, &SourceMap::default())).await?),
+        false => None,
     };
-    add("decision", "decisions", json!(evaluations));
-    if explains {
-        let explanations = session.explain_round(&calls, &Default::default()).await?;
-        add("explanation", "explanations", json!(explanations));
-    }
-    Ok(ApiResponse::ok(Value::Object(response)))
+    ApiResponse::from_document(&Decisions {
+        decision: evaluations.first().filter(|_| !is_round),
+        decisions: is_round.then_some(&evaluations),
+        explanation: explanations.as_ref().filter(|_| !is_round).and_then(|all| all.first()),
+        explanations: explanations.as_ref().filter(|_| is_round),
+    })
+}
+
+/// The decisions on a call or a round of calls.
+#[derive(Serialize)]
+struct Decisions<'e> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'e Evaluation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<&'e Vec<Evaluation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<&'e Option<Explanation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanations: Option<&'e Vec<Option<Explanation>>>,
 }
 
 async fn run_calls(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -197,8 +210,8 @@ pub(super) fn wait(request: &ApiRequest) -> Result<Duration, Problem> {
 /// The response with the status of an operation.
 pub(super) fn respond(status: OperationStatus) -> ApiResponse {
     match status {
-        OperationStatus::Running(body) => ApiResponse::new(202, body),
-        OperationStatus::Execute(body) | OperationStatus::Completed(body) => ApiResponse::ok(body),
+        OperationStatus::Running(body) => ApiResponse::new(202, &body),
+        OperationStatus::Execute(body) | OperationStatus::Completed(body) => ApiResponse::ok(&body),
     }
 }
 

@@ -69,17 +69,17 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 
 async fn caller(_: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Problem> {
     let access: Vec<&str> = request.caller.access.names().collect();
-    Ok(ApiResponse::ok(json!({ "context": request.caller.context, "access": access })))
+    Ok(ApiResponse::ok(&json!({ "context": request.caller.context, "access": access })))
 }
 
 async fn rules(api: &Arc<Api>, _: ApiRequest) -> Result<ApiResponse, Problem> {
-    Ok(ApiResponse::ok(document(api)))
+    Ok(ApiResponse::ok(&document(api)))
 }
 
 async fn confirm(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
     let ConfirmBody { revision } = request.take_body()?;
     match api.engine.confirm(&revision) {
-        Ok(()) => Ok(ApiResponse::ok(document(api))),
+        Ok(()) => Ok(ApiResponse::ok(&document(api))),
         Err(error @ ConfirmError::OtherRevision { .. }) => {
             Err(Problem::new(409, "other_revision", error.to_string()))
         }
@@ -88,12 +88,12 @@ async fn confirm(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse,
 }
 
 async fn instances(api: &Arc<Api>, _: ApiRequest) -> Result<ApiResponse, Problem> {
-    Ok(ApiResponse::ok(json!({ "instances": followed(api)?.instances().await? })))
+    Ok(ApiResponse::ok(&json!({ "instances": followed(api)?.instances().await? })))
 }
 
 async fn check(api: &Arc<Api>, _: ApiRequest) -> Result<ApiResponse, Problem> {
     followed(api)?.check_now();
-    Ok(ApiResponse::new(202, json!({ "status": "checking" })))
+    Ok(ApiResponse::new(202, &json!({ "status": "checking" })))
 }
 
 fn followed(api: &Api) -> Result<&FollowedBundle, Problem> {

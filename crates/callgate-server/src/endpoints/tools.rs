@@ -38,7 +38,7 @@ async fn list(api: &Arc<Api>, _: ApiRequest) -> Result<ApiResponse, Problem> {
         .map(|tool| document(&tool.name, &tool.descriptor, "server"))
         .chain(of_hosts.map(|tool| document(&tool.name, tool, "host")))
         .collect();
-    Ok(ApiResponse::ok(json!({ "tools": tools })))
+    Ok(ApiResponse::ok(&json!({ "tools": tools })))
 }
 
 fn document(name: &str, tool: &ToolDescriptor, executed_by: &str) -> Value {
