@@ -6,6 +6,7 @@ mod fleet;
 mod hostile_publisher;
 mod instance;
 mod publisher;
+mod pull;
 mod registry;
 mod restarts;
 

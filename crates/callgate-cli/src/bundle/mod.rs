@@ -1,6 +1,7 @@
 //! `callgate bundle`: packs, signs, verifies and publishes rules for many instances, and shows and confirms what they have of it.
 
 mod fleet;
+mod pull;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use callgate_policy_tests::PolicyTests;
 /// A bundle is one file with all rules, a name, a version and a signature (Ed25519). Instances that are started with `--policies URL` fetch
 /// it, accept only signed and newer versions, and reload their rules.
 ///
-/// Exit status: 0 done; 1 for `pack`: the rules have errors, for `verify`: the bundle is refused, for `status`: an instance has not the
+/// Exit status: 0 done; 1 for `pack`: the rules have errors, for `verify` and `pull`: the bundle is refused, for `status`: an instance has not the
 /// newest version, for `confirm`: nothing is pending; 2 usage error, or a file, the publisher or the state store can't be used.
 #[derive(clap::Args)]
 #[command(
@@ -36,6 +37,7 @@ use callgate_policy_tests::PolicyTests;
         callgate bundle key publisher.key >> publishers.keys\n  \
         callgate bundle pack my-rules --name payments --version 42 --key publisher.key --out payments.json\n  \
         callgate bundle verify payments.json --signed-by publishers.keys\n  \
+        callgate bundle pull https://rules.example.com/payments.json --signed-by publishers.keys --out rules\n  \
         callgate bundle push payments.json oci://registry.example.com/rules/payments:stable\n  \
         callgate serve --policies oci://registry.example.com/rules/payments:stable --policies-signed-by publishers.keys\n  \
         callgate bundle status --state rediss://state.example.com\n  \
@@ -79,6 +81,25 @@ enum BundleCommand {
         /// The name that it must have
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
+        #[command(flatten)]
+        access: SourceAccessArgs,
+    },
+    /// Write the files of a published bundle into a directory, for commands that read files: `check`, `test`, `run`, `explain`, `hook`
+    ///
+    /// The directory is replaced as a whole, and only by a newer version whose rules load, and pass their tests if they require it.
+    Pull {
+        /// The file, or a URL as in `--policies`
+        #[arg(value_name = "BUNDLE")]
+        bundle: String,
+        /// The public keys of publishers, one a line
+        #[arg(long, value_name = "FILE")]
+        signed_by: PathBuf,
+        /// The name that it must have
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// The directory: a new or an empty one, or one that has an earlier version
+        #[arg(long, value_name = "DIRECTORY")]
+        out: PathBuf,
         #[command(flatten)]
         access: SourceAccessArgs,
     },
@@ -136,6 +157,14 @@ pub(super) fn bundle(arguments: &BundleArgs, output: &mut Output) -> Result<Exit
             let keys = read_signers(signed_by)?.public_keys().to_vec();
             let trust = TrustPolicy { keys, name: name.clone() };
             verify(read_envelope(bundle, access)?, &trust, output)
+        }
+        BundleCommand::Pull { bundle, signed_by, name, out, access } => {
+            let keys = read_signers(signed_by)?.public_keys().to_vec();
+            let trust = TrustPolicy { keys, name: name.clone() };
+            match open(read_envelope(bundle, access)?, &trust) {
+                Some(signed) => pull::pull(&signed, out, output),
+                None => Ok(ExitStatus::Failure),
+            }
         }
         BundleCommand::Push { file, url, access } => {
             let source = access.source(url)?;
@@ -211,14 +240,13 @@ fn pack(
     Ok(ExitStatus::Success)
 }
 
+/// A bundle whose signature is verified; otherwise prints why it is refused.
+fn open(envelope: Vec<u8>, trust: &TrustPolicy) -> Option<SignedBundle> {
+    SignedBundle::open(envelope, trust).inspect_err(|error| print_error(error)).ok()
+}
+
 fn verify(envelope: Vec<u8>, trust: &TrustPolicy, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let signed = match SignedBundle::open(envelope, trust) {
-        Ok(signed) => signed,
-        Err(error) => {
-            print_error(error);
-            return Ok(ExitStatus::Failure);
-        }
-    };
+    let Some(signed) = open(envelope, trust) else { return Ok(ExitStatus::Failure) };
     let bundle = &signed.bundle;
     writeln!(
         output,
