@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redis::aio::{MultiplexedConnection, PubSub};
+use redis::io::tcp::TcpSettings;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo as _,
     RedisConnectionInfo, RedisError, Script, ServerErrorKind, TlsCertificates, cmd,
@@ -310,7 +311,9 @@ fn client(
             user = user.set_password(password);
         }
     }
-    let info = target.into_connection_info()?.set_redis_settings(user);
+    // A request would otherwise wait for the server to acknowledge the one before it, although they share the connection.
+    let tcp = TcpSettings::default().set_nodelay(true);
+    let info = target.into_connection_info()?.set_redis_settings(user).set_tcp_settings(tcp);
     if !settings.uses_tls {
         return Ok(Client::open(info)?);
     }
