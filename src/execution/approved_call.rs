@@ -127,7 +127,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 Err(error) => Err(error),
             },
-            _ => self.run_decided(&attempt, decision).await,
+            _ => self.run_decided(&attempt, Box::new(decision)).await,
         };
         match ended {
             Ok(outcome) => {
@@ -182,7 +182,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 };
                 let decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
                 match decision.is_permitted() {
-                    true => match self.run_decided(&attempt, decision).await {
+                    true => match self.run_decided(&attempt, Box::new(decision)).await {
                         Ok(outcome) => RunResult::Ended(Box::new(self.finish(&attempt, outcome).await)),
                         Err(_) => RunResult::Conflict,
                     },

@@ -249,7 +249,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         }
         let outcome = match may_ask {
             // A script around it may ask again.
-            true => match self.run_decided(&attempt, decision).await {
+            true => match self.run_decided(&attempt, Box::new(decision)).await {
                 Ok(outcome) => outcome,
                 Err(_) => self.indeterminate(&attempt, unfinished(NOT_AGAIN)),
             },

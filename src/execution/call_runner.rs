@@ -108,16 +108,19 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     }
 
     /// The decision on a call. `None` if the ledger knows the call, or does not answer: then its entry decides.
-    pub(crate) fn decide<'c>(&self, prepared: &'c PreparedCall) -> Option<Decision<'c>> {
+    ///
+    /// On the heap: a decision is large, and every future that it is passed to would have room for it several times.
+    pub(crate) fn decide<'c>(&self, prepared: &'c PreparedCall) -> Option<Box<Decision<'c>>> {
         let is_new = matches!(prepared.lookup, LedgerLookup::New(_));
-        is_new.then(|| prepared.hooked.decide(&self.context.kernel, self.state, HeldResources::default()))
+        let held = HeldResources::default();
+        is_new.then(|| Box::new(prepared.hooked.decide(&self.context.kernel, self.state, held)))
     }
 
     /// Brings a prepared call to its outcome, by its decision if it is new, and by its ledger entry otherwise.
     pub(crate) async fn run_prepared<'c>(
         &mut self,
         prepared: &'c PreparedCall,
-        decision: Option<Decision<'c>>,
+        decision: Option<Box<Decision<'c>>>,
         started: Instant,
     ) -> Outcome {
         let hooked = &prepared.hooked;
@@ -152,7 +155,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     pub(super) async fn run_decided<'c>(
         &mut self,
         attempt: &CallAttempt<'c>,
-        mut decision: Decision<'c>,
+        mut decision: Box<Decision<'c>>,
     ) -> Result<Outcome, ClaimError> {
         // A call that is refused anyway counts nothing, and one that runs again was counted when it ran first.
         let is_tool_call = attempt.hooked.call.method().is_none();
@@ -163,7 +166,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         };
         let meter = WorkMeter::after_decision(decision.work());
         // On the heap: everything around a tool would otherwise be part of each future that waits for it.
-        let ended = Box::pin(meter.scope(self.execute(attempt, decision))).await;
+        let ended = meter.scope(Box::pin(self.execute(attempt, decision))).await;
         // Only a call that may have reached its tool is counted.
         let may_have_run = ended.as_ref().is_ok_and(|outcome| may_have_run(outcome.outcome));
         if let Some(reserved) = reserved.filter(|_| !may_have_run) {
@@ -192,7 +195,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     async fn execute<'c>(
         &mut self,
         attempt: &CallAttempt<'c>,
-        mut decision: Decision<'c>,
+        mut decision: Box<Decision<'c>>,
     ) -> Result<Outcome, ClaimError> {
         let mut granted = None;
         let mut limits = AcquiredLimits::default();
@@ -207,10 +210,11 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             };
             let decide =
                 |state: &SessionState, held: HeldResources<'_>| attempt.hooked.decide(kernel, state, held);
-            (decision, granted) = boxed(admission.admit(decision, decide)).await;
+            let (admitted, by) = boxed(admission.admit(*decision, decide)).await;
+            (*decision, granted) = (admitted, by);
             // When it was decided, it was not known to require the approval of a limit.
             if !was_suspended && !self.context.session.keeps_recorded_course {
-                decision = self.defer_if_suspended(decision);
+                self.defer_if_suspended(&mut decision);
             }
         }
         if !self.context.services.observers.is_empty() {
@@ -228,11 +232,11 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             Effect::Answer => match CallResponse::from_decision(&decision) {
                 Some(response) => {
                     let execution = Ok(response).into();
-                    Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))
+                    Ok(self.context.kernel.settle(*decision, execution, self.state, attempt.started))
                 }
-                None => Ok(boxed(self.refuse(attempt, decision)).await),
+                None => Ok(boxed(self.refuse(attempt, *decision)).await),
             },
-            _ => Ok(boxed(self.refuse(attempt, decision)).await),
+            _ => Ok(boxed(self.refuse(attempt, *decision)).await),
         }
     }
 
@@ -251,7 +255,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     async fn execute_tool<'c>(
         &mut self,
         attempt: &CallAttempt<'c>,
-        mut decision: Decision<'c>,
+        mut decision: Box<Decision<'c>>,
         mut limits: AcquiredLimits,
     ) -> Result<Outcome, ClaimError> {
         if attempt.needs_claim() {
@@ -262,13 +266,15 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             self.report_start(&decision);
             boxed(self.refuse_unrecorded(&mut decision)).await;
             if !decision.is_permitted() {
-                return Ok(boxed(self.refuse(attempt, decision)).await);
+                return Ok(boxed(self.refuse(attempt, *decision)).await);
             }
         }
         let chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
         // On the heap: what is around a tool is large, and a tool may make calls itself.
         match Box::pin(chain.run(&mut decision)).await {
-            Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),
+            Ok(execution) => {
+                Ok(self.context.kernel.settle(*decision, execution, self.state, attempt.started))
+            }
             Err(stopped) => Ok(boxed(self.refuse_started(attempt, stopped, decision.input())).await),
         }
     }

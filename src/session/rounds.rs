@@ -54,23 +54,27 @@ impl Session {
             prepared.push(runner.prepare(call, occurrence, &stored).await);
         }
         let size = prepared.len();
-        let mut decisions: Vec<Option<Decision<'_>>> = Vec::with_capacity(size);
+        let mut decisions: Vec<Option<Box<Decision<'_>>>> = Vec::with_capacity(size);
         for (index, prepared) in prepared.iter().enumerate() {
             runner.context.kernel.round = Some(RoundPosition { size, index });
             decisions.push(runner.decide(prepared));
         }
         let keeps_course = runner.context.session.keeps_recorded_course;
-        let mut has_changed = !keeps_course && runner.halt_by_any(decisions.iter().flatten());
+        let mut has_changed =
+            !keeps_course && runner.halt_by_any(decisions.iter().filter_map(Option::as_deref));
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(prepared.len());
         for (index, (prepared, mut decision)) in prepared.iter().zip(decisions).enumerate() {
             let started = Instant::now();
             runner.context.kernel.round = Some(RoundPosition { size, index });
             runner.round.start(prepared.hooked.requested().clone());
             if let Some(planned) = decision.take() {
-                let now = if has_changed { runner.decide_again(prepared, planned) } else { planned };
+                let mut now = if has_changed { runner.decide_again(prepared, planned) } else { planned };
                 // A call that is stopped may count, and what counts may halt.
                 has_changed |= keeps_course || now.is_permitted() || now.pending().next().is_some();
-                decision = Some(if keeps_course { now } else { runner.defer_if_suspended(now) });
+                if !keeps_course {
+                    runner.defer_if_suspended(&mut now);
+                }
+                decision = Some(now);
             }
             let outcome = runner.run_prepared(prepared, decision, started).await;
             let outcome = runner.report(&prepared.hooked.call, outcome);
@@ -98,7 +102,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 
     /// The decision on a call that was decided with its round, now that the calls before it have run. A refusal stays. Otherwise the
     /// stricter of the two decisions counts; of equal ones the later, which knows more.
-    pub(super) fn decide_again<'c>(&self, prepared: &'c PreparedCall, planned: Decision<'c>) -> Decision<'c> {
+    pub(super) fn decide_again<'c>(
+        &self,
+        prepared: &'c PreparedCall,
+        planned: Box<Decision<'c>>,
+    ) -> Box<Decision<'c>> {
         if planned.effect() >= Effect::Invalid {
             return planned;
         }

@@ -20,7 +20,7 @@ use crate::call::{Outcome, ToolCall};
 use crate::execution::OfferedTools;
 use crate::host::ToolExecutor;
 use crate::json::Value;
-use crate::kernel::{Decision, Effect};
+use crate::kernel::Effect;
 use crate::lifecycle::{ModelConfig, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
@@ -159,9 +159,9 @@ impl<E: ToolExecutor> SdkSession<E> {
             announced.push(AnnouncedCall { position, call, prepared, planned: None, scope: scope.clone() });
         }
         for AnnouncedCall { prepared, planned, .. } in announced.iter_mut() {
-            *planned = runner.decide(prepared).map(Decision::into_owned);
+            *planned = runner.decide(prepared).map(|decision| Box::new(decision.into_owned()));
         }
-        runner.halt_by_any(announced.iter().filter_map(|call| call.planned.as_ref()));
+        runner.halt_by_any(announced.iter().filter_map(|call| call.planned.as_deref()));
         *positions = Some(Positions::new(session.state.clone()));
     }
 

@@ -39,17 +39,16 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     }
 
     /// Denies a call that needs an approval while another one of its round is suspended, if approvals are requested one at a time.
-    pub(crate) fn defer_if_suspended<'c>(&self, mut decision: Decision<'c>) -> Decision<'c> {
+    pub(crate) fn defer_if_suspended(&self, decision: &mut Decision<'_>) {
         if self.round.is_suspended()
             && decision.effect() == Effect::Suspend
-            && self.context.kernel.asks_one_at_a_time(&decision)
+            && self.context.kernel.asks_one_at_a_time(decision)
         {
             let message =
                 "not run: another call of this turn needs an approval; request this one again after it";
             let code = reason_code::ASK_AGAIN.to_owned();
             decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
         }
-        decision
     }
 
     /// The outcome of a call that may have run, and nobody knows how it ended.

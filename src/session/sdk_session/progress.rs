@@ -29,7 +29,7 @@ pub(super) struct AnnouncedCall {
     pub(super) call: ToolCall,
     pub(super) prepared: PreparedCall,
     /// The decision on it with its round.
-    pub(super) planned: Option<Decision<'static>>,
+    pub(super) planned: Option<Box<Decision<'static>>>,
     /// The rules under which the round is decided.
     pub(super) scope: SessionScope,
 }
@@ -137,10 +137,12 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         &mut self,
         call: ToolCall,
         prepared: &'c PreparedCall,
-        decision: Option<Decision<'c>>,
+        mut decision: Option<Box<Decision<'c>>>,
         started: Instant,
     ) -> Outcome {
-        let decision = decision.map(|decision| self.defer_if_suspended(decision));
+        if let Some(decision) = &mut decision {
+            self.defer_if_suspended(decision);
+        }
         self.round.start(call);
         let outcome = self.run_prepared(prepared, decision, started).await;
         let outcome = self.report(&prepared.hooked.call, outcome);
