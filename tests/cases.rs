@@ -9,7 +9,7 @@ use callgate::{Engine, SessionState, ToolDescriptor, engine};
 
 use crate::{fixtures, recorded_calls};
 
-struct Noon;
+pub struct Noon;
 
 impl callgate::Clock for Noon {
     fn now(&self) -> jiff::Timestamp {

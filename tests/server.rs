@@ -8,6 +8,7 @@ mod authzen;
 mod authzen_interop;
 mod browser;
 mod connections;
+mod corpora;
 mod calls;
 mod email;
 mod events;

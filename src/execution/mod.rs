@@ -73,8 +73,9 @@ impl<E> Copy for CallContext<'_, E> {}
 pub(crate) struct SessionInfo<'r> {
     /// Its name, for outcomes.
     pub(crate) name: Option<&'r str>,
-    /// A name that no other session has.
-    pub(crate) unique_name: &'r str,
+    /// Under what the calls of the session share what is cached for them: the name of a session that is recorded, and otherwise one that no
+    /// other session has. Hosts may call several sessions by one name.
+    pub(crate) cache_scope: &'r str,
     pub(crate) conversation: &'r str,
     /// The requester under whose name approvals are found again, whatever the conversation. `None`: approvals are found by conversation
     /// and call id.

@@ -290,7 +290,7 @@ impl Session {
             hooks: HookRunner { all: hooks, run, tools, observers: &services.observers },
             session: SessionInfo {
                 name: name.as_deref(),
-                unique_name,
+                cache_scope: if *is_recorded { conversation } else { unique_name },
                 conversation,
                 approval_scope: None,
                 is_recorded: *is_recorded,

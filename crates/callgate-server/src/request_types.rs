@@ -39,6 +39,7 @@ pub(crate) struct CallBody {
     /// The MCP server that has the tool.
     pub(crate) server: Option<String>,
     /// The arguments as the model wrote them: an object, unless the model made a mistake. Default: no arguments.
+    #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub(crate) input: Option<Value>,
 }

@@ -15,7 +15,7 @@ impl Wrap for Cache {
             let context = next.chain.context;
             let services = context.services;
             let view = context.kernel.view(next.call, next.chain.state);
-            let key = self.key(&view, context.session.unique_name);
+            let key = self.key(&view, context.session.cache_scope);
             let Some(key) = key.filter(|_| next.chain.attempt.only_asks.is_none()) else {
                 return next.run().await;
             };

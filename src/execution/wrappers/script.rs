@@ -225,7 +225,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
     /// The name and key under which a script keeps a value.
     fn cache_key(&self, script: Script<'_>, key: &Value) -> Option<(String, String)> {
         let view = self.context.kernel.view(script.call, self.state);
-        let key = script.around.storage_key(key, &view, self.context.session.unique_name)?;
+        let key = script.around.storage_key(key, &view, self.context.session.cache_scope)?;
         Some((space_name(script.by, &script.around.scope_name()), key))
     }
 
