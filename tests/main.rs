@@ -86,6 +86,7 @@ mod gateway;
 #[cfg(test)]
 mod gateway_http;
 #[cfg(test)]
+mod history_corpus;
 mod hooks;
 #[cfg(test)]
 mod inbox;

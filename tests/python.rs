@@ -11,7 +11,7 @@ use callgate::call::{Outcome, RecordedResult};
 use callgate::json::{Value, json};
 
 use crate::packages::{self, run};
-use crate::{cases, fixtures};
+use crate::{cases, dialects, fixtures, history_corpus};
 
 /// The environment with the test tools and the frameworks.
 fn frameworks() -> PathBuf {
@@ -200,5 +200,31 @@ fn each_case_has_the_same_outcomes_in_python() {
     for (path, result) in paths.iter().zip(&results) {
         let (found, expected) = (outcomes_and_state(&printed(result)), outcomes_and_state(&cases::run(path)));
         assert_eq!(found, expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn each_history_becomes_the_same_in_python() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = unpacked(directory.path());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (mut input, mut expected) = (String::new(), Vec::new());
+    for rules in history_corpus::RULES {
+        for (dialect, name, document) in dialects::corpus() {
+            let mut session = history_corpus::engine(rules).build().session().with_name("s");
+            let own = runtime.block_on(history_corpus::run(&mut session, dialect, &document));
+            expected.push((format!("{dialect} {name} under {rules}"), own));
+            let output = history_corpus::output();
+            let case =
+                json!({ "rules": rules, "dialect": dialect.name(), "messages": document, "output": output });
+            input.push_str(&format!("{case}\n"));
+        }
+    }
+    let (output, done) = run(python(&site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
+    assert!(done, "{output}");
+    assert_eq!(output.lines().count(), expected.len());
+    for (line, (name, own)) in output.lines().zip(expected) {
+        let found: Value = callgate::json::from_str(line).unwrap();
+        assert_eq!(history_corpus::printed(&found["outcomes"], &found["messages"]), own, "{name}");
     }
 }

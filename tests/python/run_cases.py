@@ -1,4 +1,4 @@
-"""Runs cases through the Python package: one case as JSON on each line of the input, its outcomes as JSON on each line of the output.
+"""Runs cases and histories through the Python package: one as JSON on each line of the input, its outcomes as JSON on each line of the output.
 
 Numbers are read as `int` and `Decimal`, so that they reach the engine as they are written.
 """
@@ -7,7 +7,7 @@ import json
 import sys
 from decimal import Decimal
 
-from callgate import Engine, RulesError, ToolCall, ToolError, ToolResponse
+from callgate import Engine, History, RulesError, ToolCall, ToolError, ToolResponse
 
 KEYS = "5a" * 32
 NOON = "2026-01-01T12:00:00Z"
@@ -48,6 +48,13 @@ def run(case):
     return {"outcomes": outcomes, "state": session.state()}
 
 
+def run_history(case):
+    engine = Engine.from_text(case["rules"], keys=KEYS, fixed_time=NOON)
+    history = History(case["dialect"], case["messages"])
+    round = engine.session(name="s").run_round(history, lambda call: case["output"])
+    return {"outcomes": [json.loads(outcome.to_json(), parse_float=Decimal) for outcome in round], "messages": history.messages()}
+
+
 def write(value):
     """JSON in which a `Decimal` keeps its digits."""
     if isinstance(value, dict):
@@ -58,4 +65,5 @@ def write(value):
 
 
 for line in sys.stdin:
-    print(write(run(json.loads(line, parse_float=Decimal))))
+    case = json.loads(line, parse_float=Decimal)
+    print(write(run_history(case) if "messages" in case else run(case)))

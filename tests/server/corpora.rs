@@ -5,18 +5,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use callgate::call::{CallRecord, Outcome, RecordedResult};
+use callgate::call::{CallRecord, RecordedResult};
 use callgate::host::StateStore;
 use callgate::json::{self, Value, json};
-use callgate::message::History;
-use callgate::{
-    Engine, EngineBuilder, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse, load_text,
-};
+use callgate::{Engine, EngineBuilder, ToolDescriptor, load_text};
 use callgate_server::{ActivityLog, DecisionServer};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
 use crate::cases::{self, Case, Noon};
+use crate::history_corpus::{self, printed_outcomes};
 use crate::recorded_calls::play;
 use crate::{dialects, fixtures};
 
@@ -81,15 +79,6 @@ impl Host {
     }
 }
 
-fn printed(outcomes: &Value) -> String {
-    let outcome = |value: &Value| {
-        let mut outcome: Outcome = json::from_value(value.clone()).unwrap();
-        outcome.session = None;
-        cases::print(&outcome)
-    };
-    outcomes.as_array().unwrap().iter().map(outcome).collect()
-}
-
 /// The case for a host: each call has an id of its own, for equal calls of one id are one call; and each has a result.
 fn for_hosts(mut case: Case) -> Case {
     let mut counts = BTreeMap::new();
@@ -132,7 +121,7 @@ async fn through_server(case: &Case, engine: EngineBuilder) -> String {
             let record = case.records.iter().find(|record| record.call.id == id).unwrap();
             record.recorded.clone().unwrap()
         };
-        outcomes += &printed(&host.run("/v1/calls", body, result).await["outcomes"]);
+        outcomes += &printed_outcomes(&host.run("/v1/calls", body, result).await["outcomes"]);
     }
     host.stop().await;
     outcomes
@@ -165,56 +154,24 @@ fn each_case_has_the_same_outcomes_at_the_server() {
     assert!(compared > 50, "only {compared} cases");
 }
 
-/// A text without the seals, which differ each time.
-fn without_seals(text: &str) -> String {
-    let mut parts = text.split("cg2.");
-    let mut shown = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        shown.push_str("SEAL");
-        shown.push_str(part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "._-".contains(c)));
-    }
-    shown
-}
-
-/// Returns this for every call.
-struct Done;
-
-impl ToolExecutor for Done {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
-        Ok(json!({ "done": true, "mail": "ann@example.com" }).into())
-    }
-}
-
 #[test]
 fn each_history_becomes_the_same_at_the_server() {
     let runtime = runtime();
-    for rules in [
-        "policies: [{ id: mails, match: '*', redact: { detect: [email] } }]",
-        "policies: [{ id: ask, match: '*', approval: { message: 'Run it?', expires: 1h } }]",
-        "policies: [{ id: never, match: '*', deny: { message: Not today } }]",
-    ] {
-        let engine = || Engine::builder(load_text(rules).unwrap()).keys(fixtures::keys()).clock(Noon);
+    for rules in history_corpus::RULES {
         for (dialect, name, document) in dialects::corpus() {
             let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
             let (own, of_server) = runtime.block_on(async {
-                let mut history = History::read(dialect, &document).unwrap();
-                let own = engine().store(store(folders[0].path())).build();
+                let own = history_corpus::engine(rules).store(store(folders[0].path())).build();
                 let mut session = own.session().with_name("s").with_call_recording();
-                let own = match session.run_round(&mut history, &Done).await {
-                    Ok(round) => {
-                        format!("{}{}", printed(&json!(round.outcomes)), history.write(dialect))
-                    }
-                    Err(error) => error.to_string(),
-                };
-                let mut host = Host::start(engine(), folders[1].path());
+                let own = history_corpus::run(&mut session, dialect, &document).await;
+                let mut host = Host::start(history_corpus::engine(rules), folders[1].path());
                 let body = json!({ "session": "s", "messages": document });
-                let output = json!({ "done": true, "mail": "ann@example.com" });
-                let result = |_: &str| RecordedResult::Output(output.clone());
+                let result = |_: &str| RecordedResult::Output(history_corpus::output());
                 let status = host.run(&format!("/v1/histories/{}/round", dialect.name()), body, result).await;
                 host.stop().await;
-                (own, format!("{}{}", printed(&status["outcomes"]), status["messages"]))
+                (own, history_corpus::printed(&status["outcomes"], &status["messages"]))
             });
-            assert_eq!(without_seals(&of_server), without_seals(&own), "{dialect} {name} under {rules}");
+            assert_eq!(of_server, own, "{dialect} {name} under {rules}");
         }
     }
 }
