@@ -1,7 +1,7 @@
-// Plays the cases of standard input, one a line, and prints their outcomes, one case a line.
+// Plays the cases and histories of standard input, one a line, and prints their outcomes, one a line.
 
 import { text } from 'node:stream/consumers';
-import { Engine, parseJson, stringifyJson } from 'callgate';
+import { Engine, History, parseJson, stringifyJson } from 'callgate';
 
 const KEYS = '5a'.repeat(32);
 
@@ -26,8 +26,16 @@ async function play({ rules, tools, layers, rounds }) {
   return { outcomes, session: session.state };
 }
 
+async function playHistory({ rules, dialect, messages, output }) {
+  const engine = await Engine.fromText(rules, { keys: KEYS, time: '2026-01-01T12:00:00Z' });
+  const history = History.read(dialect, messages);
+  const { outcomes } = await engine.session({ name: 's' }).runRound(history, () => output);
+  return { outcomes, messages: history.write() };
+}
+
 for (const line of (await text(process.stdin)).split('\n')) {
   if (line !== '') {
-    console.log(stringifyJson(await play(parseJson(line))));
+    const read = parseJson(line);
+    console.log(stringifyJson(await ('messages' in read ? playHistory(read) : play(read))));
   }
 }

@@ -10,7 +10,7 @@ use callgate::{Clock, Engine, Keys, ToolCall, ToolDescriptor, ToolError, ToolExe
 
 use crate::installed_package::{application, project};
 
-struct Noon;
+pub struct Noon;
 
 impl Clock for Noon {
     fn now(&self) -> jiff::Timestamp {
@@ -121,8 +121,27 @@ impl ToolExecutor for Recording<'_> {
     }
 }
 
+/// What Node makes of these cases or histories, in the same order.
+pub fn in_node(cases: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut node = Command::new("node")
+        .arg("corpus.mjs")
+        .current_dir(application())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input: String = cases.map(|case| format!("{case}\n")).collect();
+    let mut stdin = node.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = node.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed.lines().map(|line| json::parse(line).unwrap()).collect()
+}
+
 /// The outcomes without what differs from run to run: times, and sealed tokens.
-fn comparable(mut played: Value) -> String {
+pub fn comparable(mut played: Value) -> String {
     for outcome in played["outcomes"].as_array_mut().unwrap() {
         outcome.as_object_mut().unwrap().remove("duration_us");
         if let Some(approval) = outcome.get_mut("approval").and_then(Value::as_object_mut) {
@@ -145,22 +164,9 @@ fn cases_have_the_same_outcomes_in_node_as_in_rust() {
     }
     assert!(cases.len() * 10 > all * 9, "only {} of {all} cases are compared", cases.len());
 
-    let mut node = Command::new("node")
-        .arg("corpus.mjs")
-        .current_dir(application())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let input: String = cases.iter().map(|case| format!("{}\n", case.for_node())).collect();
-    let mut stdin = node.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = node.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    assert!(output.status.success());
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(printed.lines().count(), cases.len());
-    for (case, line) in cases.iter().zip(printed.lines()) {
-        assert_eq!(comparable(json::parse(line).unwrap()), comparable(case.in_rust()), "{}", case.name);
+    let played = in_node(cases.iter().map(Case::for_node));
+    assert_eq!(played.len(), cases.len());
+    for (case, played) in cases.iter().zip(played) {
+        assert_eq!(comparable(played), comparable(case.in_rust()), "{}", case.name);
     }
 }

@@ -6,6 +6,8 @@ mod corpus;
 #[cfg(test)]
 mod documentation;
 #[cfg(test)]
+mod histories;
+#[cfg(test)]
 mod installed_package;
 #[cfg(test)]
 mod suites;
