@@ -198,6 +198,7 @@ mod tests {
     use super::*;
     use crate::json::json;
 
+    #[cfg(feature = "json-schema")]
     #[test]
     fn declared_tools_complete_those_of_a_server() {
         let parse = |text: Value| parse_list(&text.to_string()).unwrap();

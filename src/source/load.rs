@@ -231,6 +231,7 @@ mod tests {
         assert_eq!((files.len(), problems.as_str()), (1, ""));
     }
 
+    #[cfg(feature = "snippets")]
     #[test]
     fn reports_all_unreadable_paths_at_once() {
         let directory = bundle(&[
