@@ -152,6 +152,8 @@ mod rules_bounds;
 #[cfg(test)]
 mod rules_sandbox;
 #[cfg(test)]
+mod run_cost;
+#[cfg(test)]
 mod scripting;
 #[cfg(test)]
 mod seals;

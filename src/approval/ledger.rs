@@ -39,7 +39,8 @@ impl LedgerKey {
         Self { conversation: conversation.to_owned(), occurrence_id }
     }
 
-    fn record_key(&self) -> String {
+    /// The key of its record in [`space::CALLS`].
+    pub(crate) fn record_key(&self) -> String {
         json::canonical_text(&json!([self.conversation, self.occurrence_id]))
     }
 
@@ -98,6 +99,11 @@ impl<'l> Ledger<'l> {
     /// What keeps an answer from being used twice.
     pub fn used_once_by(&self) -> SingleUseGuarantee {
         if self.store.is_shared() { SingleUseGuarantee::Store } else { SingleUseGuarantee::History }
+    }
+
+    /// The entry of a call in its record.
+    pub fn parse_record(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
+        parse_entry(name, record)
     }
 
     /// The entry of a call.

@@ -23,6 +23,33 @@ use crate::kernel::{Effect, HeldResources};
 /// How often a call is read again when others change its entry meanwhile.
 const MAX_CONFLICTS: usize = 8;
 
+/// What is known about a call before it resumes.
+pub(crate) struct PendingCall<'c> {
+    pub(crate) key: &'c LedgerKey,
+    pub(crate) messages: ApprovalMessages<'c>,
+    pub(crate) entry: EntrySnapshot,
+}
+
+/// The ledger's entry of a call, as it was read earlier. A claim compares its version, so an outdated one claims nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum EntrySnapshot {
+    /// It was not read.
+    #[default]
+    Unread,
+    /// This was read; `None` if there was no entry.
+    Read(Option<Box<LedgerEntry>>),
+}
+
+impl EntrySnapshot {
+    /// The entry, if it was read and exists.
+    pub(crate) fn entry(&self) -> Option<&LedgerEntry> {
+        match self {
+            Self::Read(Some(entry)) => Some(entry),
+            Self::Unread | Self::Read(None) => None,
+        }
+    }
+}
+
 /// The outcome of a call that resumed.
 pub(crate) struct ResumedCall {
     pub(crate) outcome: Outcome,
@@ -89,13 +116,13 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(crate) async fn resume_call(
         &mut self,
         call: &ToolCall,
-        key: &LedgerKey,
-        messages: ApprovalMessages<'_>,
+        pending: PendingCall<'_>,
         started: Instant,
     ) -> ResumedCall {
         let ledger = self.context.ledger(call);
+        let PendingCall { key, messages, entry } = pending;
         let resume = ResumeContext { ledger: &ledger, call, key, messages, started };
-        match catch_panic(Box::pin(self.resume_guarded(resume))).await {
+        match catch_panic(Box::pin(self.resume_guarded(resume, entry))).await {
             Ok(resumed) => resumed,
             Err(_) => {
                 let reason = unfinished("Callgate failed while it resumed this call");
@@ -104,10 +131,18 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         }
     }
 
-    async fn resume_guarded(&mut self, resume: ResumeContext<'_>) -> ResumedCall {
+    async fn resume_guarded(
+        &mut self,
+        resume: ResumeContext<'_>,
+        mut snapshot: EntrySnapshot,
+    ) -> ResumedCall {
         let ResumeContext { ledger, call, key, messages, started } = resume;
         for _ in 0..MAX_CONFLICTS {
-            let entry = match ledger.find(key).await {
+            let (found, is_earlier) = match std::mem::take(&mut snapshot) {
+                EntrySnapshot::Read(entry) => (Ok(entry.map(|entry| *entry)), true),
+                EntrySnapshot::Unread => (ledger.find(key).await, false),
+            };
+            let entry = match found {
                 Ok(entry) => entry.filter(|entry| entry.is_for_call(call)),
                 Err(error) => return self.without_ledger(resume, &error).await,
             };
@@ -126,6 +161,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 Err(why) => (None, next_step(entry.as_ref(), Err(why), false, services.clock.now())),
             };
+            // Whatever compares no version is decided by the present entry.
+            if is_earlier && !matches!(step, NextStep::Run(_)) {
+                continue;
+            }
             let result = match (step, request) {
                 (NextStep::WaitForOther(entry), _) => {
                     return self.resume_after_other(resume, *entry).await.into();
