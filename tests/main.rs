@@ -33,6 +33,8 @@ mod cases;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod claims_over_earlier_reads;
+#[cfg(test)]
 mod coding_agent;
 #[cfg(test)]
 mod concurrent;

@@ -1,10 +1,11 @@
 //! What the calls of a run cost: the requests to a store until their tools begin, counted on the way of real calls.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use callgate::approval::{Inbox, LedgerKey};
-use callgate::host::{StateStore, SystemClock};
+use callgate::approval::{ApprovalDecision, Inbox, LedgerKey};
+use callgate::host::{Observer, StateStore, SystemClock};
 use callgate::json::json;
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
@@ -48,14 +49,28 @@ impl ToolExecutor for CountingTool<'_> {
     }
 }
 
+/// Counts the approvers' decisions that observers are notified of.
+struct Decisions(Arc<AtomicUsize>);
+
+impl Observer for Decisions {
+    fn on_approved(&self, _: &ApprovalDecision) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 impl RunCost {
     /// Measures calls over a store whose requests are counted. Maintenance of the store sends some, too, so the least of several attempts
     /// counts.
     pub fn measure(store: impl StateStore + 'static, requests: &(dyn Fn() -> u64 + Sync)) -> Self {
         let keys = Keys::parse(&"5a".repeat(32)).unwrap();
         let store: Arc<dyn StateStore> = Arc::new(store);
+        let decisions = Arc::new(AtomicUsize::new(0));
         let rules = callgate::load_text(RULES).unwrap();
-        let engine = Engine::builder(rules).keys(keys.clone()).store(Arc::clone(&store)).build();
+        let engine = Engine::builder(rules)
+            .keys(keys.clone())
+            .store(Arc::clone(&store))
+            .observer(Decisions(Arc::clone(&decisions)))
+            .build();
         let inbox = Inbox::new(store, keys, SystemClock);
         let tool = CountingTool { requests, begun: Mutex::default() };
         let begins = |name: &str| {
@@ -85,7 +100,9 @@ impl RunCost {
             let [first, second] = ids.map(|id| tool.begun(&id));
             (first - before, second - first)
         });
-        let (firsts, others): (Vec<u64>, Vec<u64>) = approved.unzip();
+        let approved: Vec<(u64, u64)> = approved.collect();
+        assert_eq!(decisions.load(Ordering::SeqCst), 16, "observers are notified of each decision once");
+        let (firsts, others): (Vec<u64>, Vec<u64>) = approved.into_iter().unzip();
         let (approved, others_approved) =
             (firsts.into_iter().min().unwrap(), others.into_iter().min().unwrap());
         Self { stateless, limited, approved, others_approved }

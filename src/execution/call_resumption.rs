@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::CallAttempt;
 use super::approval_verification::{
-    ApprovalMessages, InvalidRequest, ResumeContext, VerifiedRequest, refusal,
+    ApprovalMessages, EntrySnapshot, InvalidRequest, PendingCall, ResumeContext, VerifiedRequest, refusal,
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};
@@ -22,33 +22,6 @@ use crate::kernel::{Effect, HeldResources};
 
 /// How often a call is read again when others change its entry meanwhile.
 const MAX_CONFLICTS: usize = 8;
-
-/// What is known about a call before it resumes.
-pub(crate) struct PendingCall<'c> {
-    pub(crate) key: &'c LedgerKey,
-    pub(crate) messages: ApprovalMessages<'c>,
-    pub(crate) entry: EntrySnapshot,
-}
-
-/// The ledger's entry of a call, as it was read earlier. A claim compares its version, so an outdated one claims nothing.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum EntrySnapshot {
-    /// It was not read.
-    #[default]
-    Unread,
-    /// This was read; `None` if there was no entry.
-    Read(Option<Box<LedgerEntry>>),
-}
-
-impl EntrySnapshot {
-    /// The entry, if it was read and exists.
-    pub(crate) fn entry(&self) -> Option<&LedgerEntry> {
-        match self {
-            Self::Read(Some(entry)) => Some(entry),
-            Self::Unread | Self::Read(None) => None,
-        }
-    }
-}
 
 /// The outcome of a call that resumed.
 pub(crate) struct ResumedCall {
@@ -221,18 +194,14 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok(None) => return Err(Conflict),
             Err(error) => return Ok(resumed(self.stay_pending(resume, verified.request(), &error).await)),
         };
-        if let NextStep::Deny(decision) | NextStep::Run(decision) = &step
-            && !self.context.services.observers.is_empty()
-        {
-            if self.context.services.is_new_decision(ledger, key).await {
-                self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
-            }
-            entry.forget_version();
+        if let NextStep::Deny(decision) = &step {
+            self.notify_of_decision(resume, &mut entry, decision).await;
         }
         let (decision, effect) = match step {
-            NextStep::Run(_) => {
+            NextStep::Run(decision) => {
                 let question = verified.question;
-                let approved = ApprovedRequest { question, tally, entry, holds_claim: false };
+                let decided = Some(decision).filter(|_| !self.context.services.observers.is_empty());
+                let approved = ApprovedRequest { question, tally, entry, decided, holds_claim: false };
                 return match self.run_approved(resume, approved).await {
                     RunResult::Ended(outcome) => Ok(resumed(*outcome)),
                     RunResult::Conflict | RunResult::NotAllowed => Err(Conflict),
@@ -266,6 +235,23 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             let _ = ledger.record_refusal(key, &attempt.ledger_entry(), &outcome).await;
         }
         Ok(resumed(outcome))
+    }
+
+    /// Notifies observers of the approvers' decision, once.
+    pub(super) async fn notify_of_decision(
+        &mut self,
+        resume: ResumeContext<'_>,
+        entry: &mut LedgerEntry,
+        decision: &ApprovalDecision,
+    ) {
+        let ResumeContext { ledger, call, key, .. } = resume;
+        if self.context.services.observers.is_empty() || entry.decision_told {
+            return;
+        }
+        if self.context.services.is_new_decision(ledger, key).await {
+            self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
+        }
+        entry.forget_version();
     }
 
     /// A call whose request does not count: it is asked about again, or denied. It does not run by rules that would not ask any more, for

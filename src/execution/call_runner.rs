@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use super::admission::{AcquiredLimits, GrantedAdmission};
-use super::approval_verification::ApprovalMessages;
-use super::call_resumption::{EntrySnapshot, PendingCall};
+use super::approval_verification::{ApprovalMessages, EntrySnapshot, PendingCall};
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerEntry, LedgerError, LedgerKey};
@@ -262,7 +261,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         mut limits: AcquiredLimits,
     ) -> Result<Outcome, ClaimError> {
         if attempt.needs_claim() {
-            boxed(self.context.claim(attempt)).await?;
+            boxed(self.context.claim(attempt, self.state)).await?;
         }
         let CallContext { kernel, services, .. } = &self.context;
         if kernel.listener.is_some() || !services.observers.is_empty() {

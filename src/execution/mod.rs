@@ -28,11 +28,11 @@ mod session_store;
 mod tool_results;
 mod wrappers;
 
-pub(crate) use approval_verification::{ApprovalMessages, ResumeContext};
+pub(crate) use approval_verification::{ApprovalMessages, EntrySnapshot, PendingCall, ResumeContext};
 pub(crate) use budget_accounting::{BudgetAccount, BudgetExceeded, BudgetReservation, model_usage};
 pub(crate) use call_attempt::CallAttempt;
 pub(crate) use call_origin::CallOrigin;
-pub(crate) use call_resumption::{EntrySnapshot, PendingCall, ResumedCall};
+pub(crate) use call_resumption::ResumedCall;
 pub(crate) use call_runner::{CallRunner, LedgerLookup, PreparedCall, unfinished};
 pub(crate) use completed_call::{CallRecording, CompletedCall, CompletedCalls, ToolResult};
 pub(crate) use hooks::{HookRunner, HookedCall};
