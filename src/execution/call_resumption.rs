@@ -14,7 +14,7 @@ use super::approval_verification::{
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};
-use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
+use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::EngineEventKind;
 use crate::host::{ToolExecutor, catch_panic};
