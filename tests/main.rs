@@ -33,6 +33,8 @@ mod cases;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod claims_over_earlier_reads;
+#[cfg(test)]
 mod coding_agent;
 #[cfg(test)]
 mod concurrent;
@@ -152,6 +154,8 @@ mod rules_at_large;
 mod rules_bounds;
 #[cfg(test)]
 mod rules_sandbox;
+#[cfg(test)]
+mod run_cost;
 #[cfg(test)]
 mod scripting;
 #[cfg(test)]

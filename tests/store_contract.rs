@@ -82,6 +82,7 @@ macro_rules! with_cases {
                 record_is_dropped_only_after_its_time
                 pages_are_in_key_order
                 records_with_keys_are_in_the_order_of_the_keys
+                batch_has_records_of_all_spaces_in_the_order_of_the_keys
                 record_spaces_are_independent
                 one_of_many_concurrent_writers_succeeds
                 concurrent_increments_lose_nothing

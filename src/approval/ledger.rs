@@ -39,7 +39,8 @@ impl LedgerKey {
         Self { conversation: conversation.to_owned(), occurrence_id }
     }
 
-    fn record_key(&self) -> String {
+    /// The key of its record in [`space::CALLS`].
+    pub(crate) fn record_key(&self) -> String {
         json::canonical_text(&json!([self.conversation, self.occurrence_id]))
     }
 
@@ -54,7 +55,10 @@ impl LedgerKey {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClaimResult {
     /// The caller may run it.
-    Won,
+    Won {
+        /// Observers were notified of the approvers' decision before.
+        was_notified: bool,
+    },
     /// Another process was first, or the entry has changed; the current entry.
     Lost(Box<LedgerEntry>),
 }
@@ -98,6 +102,11 @@ impl<'l> Ledger<'l> {
     /// What keeps an answer from being used twice.
     pub fn used_once_by(&self) -> SingleUseGuarantee {
         if self.store.is_shared() { SingleUseGuarantee::Store } else { SingleUseGuarantee::History }
+    }
+
+    /// The entry of a call in its record.
+    pub fn parse_record(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
+        parse_entry(name, record)
     }
 
     /// The entry of a call.
@@ -155,15 +164,17 @@ impl<'l> Ledger<'l> {
         .await
     }
 
-    /// Claims a call, to run it. `fresh` is the entry for a call without one. The recorded request must have the same token and the
-    /// same number of answers: otherwise the answers have changed in between.
+    /// Claims a call, to run it. `fresh` is its entry as it was read, or the entry for a call without one. The recorded request must have the
+    /// same token and the same number of answers: otherwise the answers have changed in between. `notifies_decision`: whoever wins the claim
+    /// notifies observers of the approvers' decision, unless somebody was first.
     pub async fn claim(
         &self,
         name: &LedgerKey,
         fresh: &LedgerEntry,
-        answers: usize,
+        notifies_decision: bool,
     ) -> Result<ClaimResult, LedgerError> {
         let at = self.clock.now();
+        let answers = fresh.answers().len();
         self.update_known(name, Some(fresh), |current| {
             let mut entry = current.unwrap_or_else(|| fresh.clone());
             let same = entry.is_for_same_call(fresh) && entry.request == fresh.request;
@@ -172,7 +183,9 @@ impl<'l> Ledger<'l> {
                 return Ok((None, ClaimResult::Lost(Box::new(entry))));
             }
             entry.stage = CallStage::Claimed { at };
-            Ok((Some(entry), ClaimResult::Won))
+            let was_notified = entry.decision_told;
+            entry.decision_told |= notifies_decision;
+            Ok((Some(entry), ClaimResult::Won { was_notified }))
         })
         .await
     }

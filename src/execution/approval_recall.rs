@@ -33,7 +33,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok((call_key, RecalledRequest { key, entry: Some(entry), .. })) => {
                 call_key.call_id().clone_into(&mut call.id);
                 match self.is_request_current(&call, &entry).await {
-                    true => LedgerLookup::Known(key),
+                    true => LedgerLookup::Known(key, Box::new(entry)),
                     false => LedgerLookup::New(key),
                 }
             }

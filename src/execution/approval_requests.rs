@@ -11,7 +11,7 @@ use crate::approval::{
 use crate::call::{
     ApprovalRecord, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::host::{ToolExecutor, catch_panic};
+use crate::host::{EngineEventKind, ToolExecutor, catch_panic};
 use crate::json::{self, Digest, Value, json};
 use crate::kernel::{Decision, Effect, HeldResources, Records, StoppedExecution};
 use crate::principal::{PrincipalComparison, PrincipalValue};
@@ -42,22 +42,32 @@ struct Progress {
 }
 
 impl<E: ToolExecutor> CallContext<'_, E> {
-    /// Claims a call in the ledger, unless it is claimed already.
-    pub(super) async fn claim(&self, attempt: &CallAttempt<'_>) -> Result<(), ClaimError> {
+    /// Claims a call in the ledger, unless it is claimed already, and notifies observers of the decision that it runs by, once.
+    pub(super) async fn claim(
+        &self,
+        attempt: &CallAttempt<'_>,
+        state: &SessionState,
+    ) -> Result<(), ClaimError> {
         if attempt.holds_claim {
             return Ok(());
         }
         let ledger = self.ledger(attempt.requested());
         let entry = attempt.ledger_entry();
-        match catch_panic(ledger.claim(&attempt.key, &entry, entry.answers().len())).await {
-            Ok(Ok(ClaimResult::Won)) => {
+        let claimed = catch_panic(ledger.claim(&attempt.key, &entry, attempt.decided.is_some())).await;
+        let (notifies, claimed) = match claimed.unwrap_or(Err(LedgerError::Internal)) {
+            Ok(ClaimResult::Won { was_notified }) => {
                 attempt.has_claimed.store(true, Ordering::Relaxed);
-                Ok(())
+                (!was_notified, Ok(()))
             }
-            Ok(Ok(ClaimResult::Lost(entry))) => Err(ClaimError::Lost(entry)),
-            Ok(Err(error)) => Err(ClaimError::Ledger(error)),
-            Err(_) => Err(ClaimError::Ledger(LedgerError::Internal)),
+            // Whoever has changed the entry notifies observers, or this process does when it reads the entry again.
+            Ok(ClaimResult::Lost(entry)) => (false, Err(ClaimError::Lost(entry))),
+            // The claim may have been written: it is better to notify twice than never.
+            Err(error) => (true, Err(ClaimError::Ledger(error))),
+        };
+        if let Some(decision) = attempt.decided.as_ref().filter(|_| notifies) {
+            self.observe(attempt.requested(), state, EngineEventKind::ApprovalDecided(decision));
         }
+        claimed
     }
 
     /// The permits of grants that apply to a suspended call, together with those that it holds: it is to be decided again with them.

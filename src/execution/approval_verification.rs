@@ -24,6 +24,33 @@ pub(crate) struct ApprovalMessages<'h> {
     pub(crate) answers: &'h [ResponsePart],
 }
 
+/// What is known about a call before it resumes.
+pub(crate) struct PendingCall<'c> {
+    pub(crate) key: &'c LedgerKey,
+    pub(crate) messages: ApprovalMessages<'c>,
+    pub(crate) entry: EntrySnapshot,
+}
+
+/// The ledger's entry of a call, as it was read earlier. A claim compares its version, so an outdated one claims nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum EntrySnapshot {
+    /// It was not read.
+    #[default]
+    Unread,
+    /// This was read; `None` if there was no entry.
+    Read(Option<Box<LedgerEntry>>),
+}
+
+impl EntrySnapshot {
+    /// The entry, if it was read and exists.
+    pub(crate) fn entry(&self) -> Option<&LedgerEntry> {
+        match self {
+            Self::Read(Some(entry)) => Some(entry),
+            Self::Unread | Self::Read(None) => None,
+        }
+    }
+}
+
 /// A call that resumes, with its ledger and the messages about it.
 #[derive(Clone, Copy)]
 pub(crate) struct ResumeContext<'c> {

@@ -10,7 +10,7 @@ use super::{CallAttempt, CallRunner, ClaimError};
 use crate::approval::{
     ApprovalRequirement, BoundRequest, Grant, GrantKey, Ledger, LedgerEntry, LedgerKey, Permit, Tally,
 };
-use crate::call::{ApprovalRecord, Outcome, ToolCall};
+use crate::call::{ApprovalDecision, ApprovalRecord, Outcome, ToolCall};
 use crate::host::ToolExecutor;
 use crate::json::{self, Value};
 use crate::kernel::{CallResponse, Effect, ExtraApproval};
@@ -36,6 +36,8 @@ pub(super) struct ApprovedRequest {
     pub(super) question: BoundRequest,
     pub(super) tally: Tally,
     pub(super) entry: LedgerEntry,
+    /// The approvers' decision, if observers are to be notified of it.
+    pub(super) decided: Option<ApprovalDecision>,
     /// The call is claimed already.
     pub(super) holds_claim: bool,
 }
@@ -48,8 +50,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         approved: ApprovedRequest,
     ) -> RunResult {
         let ResumeContext { ledger, call, key, started, .. } = resume;
-        let ApprovedRequest { question, tally, entry, holds_claim } = approved;
-        let entry = Some(entry);
+        let ApprovedRequest { question, tally, mut entry, mut decided, holds_claim } = approved;
         let (by, edited, output) = match tally {
             Tally::Approved { by, edited, .. } => (by, edited, None),
             Tally::Answered { by, output } => (by, None, Some(output)),
@@ -71,8 +72,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 input = Some(edited);
             }
             Some(Err(reason)) => {
+                if let Some(decided) = &decided {
+                    self.notify_of_decision(resume, &mut entry, decided).await;
+                }
                 let attempt = CallAttempt {
-                    entry,
+                    entry: Some(entry),
                     at_most_once: true,
                     holds_claim,
                     edited: input,
@@ -81,8 +85,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 return RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await));
             }
         }
-        let attempt = CallAttempt {
-            entry,
+        let mut attempt = CallAttempt {
+            entry: Some(entry),
             permits,
             journals: question.journals.clone(),
             approved: Some(ApprovalRecord {
@@ -98,17 +102,32 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             ..CallAttempt::new(&hooked, key.clone(), started)
         };
         let mut decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
-        if let Some(reason) = self.unfit(&hooked.call, decision.input()) {
-            return match attempt.holds_claim {
-                true => RunResult::NotAllowed,
-                false => RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await)),
-            };
-        }
-        if decision.is_permitted() && json::digest(decision.input()) != approved_input {
+        let unfit = self.unfit(&hooked.call, decision.input());
+        if unfit.is_none() && decision.is_permitted() && json::digest(decision.input()) != approved_input {
             // No policy asks about these arguments, but others were approved.
             for requirement in approvals_of_others(&question) {
                 decision.require_approval(requirement, &attempt.permits);
             }
+        }
+        // Whatever may end without a claim would leave the decision unreported.
+        let is_claimed_next = unfit.is_none()
+            && match output {
+                Some(_) => decision.is_permitted(),
+                None => {
+                    let is_bounded = decision.needs_limits() || self.context.kernel.has_run_policies();
+                    decision.effect() == Effect::Run && !is_bounded
+                }
+            };
+        if is_claimed_next {
+            attempt.decided = decided.take();
+        } else if let (Some(decided), Some(entry)) = (&decided, &mut attempt.entry) {
+            self.notify_of_decision(resume, entry, decided).await;
+        }
+        if let Some(reason) = unfit {
+            return match attempt.holds_claim {
+                true => RunResult::NotAllowed,
+                false => RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await)),
+            };
         }
         if attempt.holds_claim && !decision.is_permitted() {
             return RunResult::NotAllowed;
@@ -116,7 +135,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         // A person's own result is no approval to run the tool later.
         let is_reusable = edited.is_none() && output.is_none();
         let ended = match output {
-            Some(output) if decision.is_permitted() => match self.context.claim(&attempt).await {
+            Some(output) if decision.is_permitted() => match self.context.claim(&attempt, self.state).await {
                 Ok(()) => {
                     let response = CallResponse::answered(output, by.clone());
                     let kernel = self.context.kernel;
@@ -131,6 +150,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         };
         match ended {
             Ok(outcome) => {
+                if let Some(decided) = attempt.decided.as_ref().filter(|_| !attempt.has_claim())
+                    && let Some(mut entry) = attempt.entry.clone()
+                {
+                    self.notify_of_decision(resume, &mut entry, decided).await;
+                }
                 if outcome.approved.is_some() {
                     self.state.reset_question(&same_question(call, &question.requirements));
                     if is_reusable {
@@ -169,7 +193,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 let messages = ApprovalMessages::default();
                 let resume = ResumeContext { ledger: &ledger, call, key, messages, started };
                 let question = verified.question;
-                let approved = ApprovedRequest { question, tally, entry, holds_claim: true };
+                let approved = ApprovedRequest { question, tally, entry, decided: None, holds_claim: true };
                 self.run_approved(resume, approved).await
             }
             None => {

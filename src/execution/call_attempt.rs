@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::hooks::HookedCall;
 use crate::approval::{BoundRequest, CallStage, LedgerEntry, LedgerKey, Permit, ScriptJournal};
-use crate::call::{ApprovalRecord, ToolCall};
+use crate::call::{ApprovalDecision, ApprovalRecord, ToolCall};
 use crate::json::Value;
 use crate::kernel::{HeldResources, PolicyHandle};
 
@@ -25,6 +25,8 @@ pub(crate) struct CallAttempt<'c> {
     pub(crate) edited: Option<Value>,
     /// The approval by which it may run.
     pub(crate) approved: Option<ApprovalRecord>,
+    /// The approvers' decision that observers are notified of when the call is claimed.
+    pub(crate) decided: Option<ApprovalDecision>,
     /// It runs at most once: the ledger records its start before it starts.
     pub(crate) at_most_once: bool,
     /// It was claimed before this attempt.
@@ -47,6 +49,7 @@ impl<'c> CallAttempt<'c> {
             journals: Vec::new(),
             edited: None,
             approved: None,
+            decided: None,
             at_most_once: false,
             holds_claim: false,
             has_claimed: AtomicBool::new(false),

@@ -10,11 +10,11 @@ use jiff::Timestamp;
 
 use super::CallAttempt;
 use super::approval_verification::{
-    ApprovalMessages, InvalidRequest, ResumeContext, VerifiedRequest, refusal,
+    ApprovalMessages, EntrySnapshot, InvalidRequest, PendingCall, ResumeContext, VerifiedRequest, refusal,
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};
-use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
+use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::EngineEventKind;
 use crate::host::{ToolExecutor, catch_panic};
@@ -89,13 +89,13 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(crate) async fn resume_call(
         &mut self,
         call: &ToolCall,
-        key: &LedgerKey,
-        messages: ApprovalMessages<'_>,
+        pending: PendingCall<'_>,
         started: Instant,
     ) -> ResumedCall {
         let ledger = self.context.ledger(call);
+        let PendingCall { key, messages, entry } = pending;
         let resume = ResumeContext { ledger: &ledger, call, key, messages, started };
-        match catch_panic(Box::pin(self.resume_guarded(resume))).await {
+        match catch_panic(Box::pin(self.resume_guarded(resume, entry))).await {
             Ok(resumed) => resumed,
             Err(_) => {
                 let reason = unfinished("Callgate failed while it resumed this call");
@@ -104,10 +104,18 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         }
     }
 
-    async fn resume_guarded(&mut self, resume: ResumeContext<'_>) -> ResumedCall {
+    async fn resume_guarded(
+        &mut self,
+        resume: ResumeContext<'_>,
+        mut snapshot: EntrySnapshot,
+    ) -> ResumedCall {
         let ResumeContext { ledger, call, key, messages, started } = resume;
         for _ in 0..MAX_CONFLICTS {
-            let entry = match ledger.find(key).await {
+            let (found, is_earlier) = match std::mem::take(&mut snapshot) {
+                EntrySnapshot::Read(entry) => (Ok(entry.map(|entry| *entry)), true),
+                EntrySnapshot::Unread => (ledger.find(key).await, false),
+            };
+            let entry = match found {
                 Ok(entry) => entry.filter(|entry| entry.is_for_call(call)),
                 Err(error) => return self.without_ledger(resume, &error).await,
             };
@@ -126,6 +134,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 Err(why) => (None, next_step(entry.as_ref(), Err(why), false, services.clock.now())),
             };
+            // Whatever compares no version is decided by the present entry.
+            if is_earlier && !matches!(step, NextStep::Run(_)) {
+                continue;
+            }
             let result = match (step, request) {
                 (NextStep::WaitForOther(entry), _) => {
                     return self.resume_after_other(resume, *entry).await.into();
@@ -182,18 +194,14 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok(None) => return Err(Conflict),
             Err(error) => return Ok(resumed(self.stay_pending(resume, verified.request(), &error).await)),
         };
-        if let NextStep::Deny(decision) | NextStep::Run(decision) = &step
-            && !self.context.services.observers.is_empty()
-        {
-            if self.context.services.is_new_decision(ledger, key).await {
-                self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
-            }
-            entry.forget_version();
+        if let NextStep::Deny(decision) = &step {
+            self.notify_of_decision(resume, &mut entry, decision).await;
         }
         let (decision, effect) = match step {
-            NextStep::Run(_) => {
+            NextStep::Run(decision) => {
                 let question = verified.question;
-                let approved = ApprovedRequest { question, tally, entry, holds_claim: false };
+                let decided = Some(decision).filter(|_| !self.context.services.observers.is_empty());
+                let approved = ApprovedRequest { question, tally, entry, decided, holds_claim: false };
                 return match self.run_approved(resume, approved).await {
                     RunResult::Ended(outcome) => Ok(resumed(*outcome)),
                     RunResult::Conflict | RunResult::NotAllowed => Err(Conflict),
@@ -227,6 +235,23 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             let _ = ledger.record_refusal(key, &attempt.ledger_entry(), &outcome).await;
         }
         Ok(resumed(outcome))
+    }
+
+    /// Notifies observers of the approvers' decision, once.
+    pub(super) async fn notify_of_decision(
+        &mut self,
+        resume: ResumeContext<'_>,
+        entry: &mut LedgerEntry,
+        decision: &ApprovalDecision,
+    ) {
+        let ResumeContext { ledger, call, key, .. } = resume;
+        if self.context.services.observers.is_empty() || entry.decision_told {
+            return;
+        }
+        if self.context.services.is_new_decision(ledger, key).await {
+            self.context.observe(call, self.state, EngineEventKind::ApprovalDecided(decision));
+        }
+        entry.forget_version();
     }
 
     /// A call whose request does not count: it is asked about again, or denied. It does not run by rules that would not ask any more, for

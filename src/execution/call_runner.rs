@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use super::admission::{AcquiredLimits, GrantedAdmission};
-use super::approval_verification::ApprovalMessages;
+use super::approval_verification::{ApprovalMessages, EntrySnapshot, PendingCall};
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
-use crate::approval::{LedgerError, LedgerKey};
+use crate::approval::{LedgerEntry, LedgerError, LedgerKey};
 use crate::call::{Amount, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{StoreError, ToolExecutor, boxed, catch_panic};
 use crate::kernel::{CallResponse, Decision, Effect, HeldResources, Kernel};
@@ -40,8 +40,8 @@ pub(crate) struct PreparedCall {
 pub(crate) enum LedgerLookup {
     /// None.
     New(LedgerKey),
-    /// It was attempted before.
-    Known(LedgerKey),
+    /// It was attempted before, and this is its entry.
+    Known(LedgerKey, Box<LedgerEntry>),
     /// The ledger does not answer.
     Unavailable(LedgerKey, LedgerError),
 }
@@ -84,7 +84,9 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         loop {
             match ledger.find(&key).await {
                 Ok(None) => return LedgerLookup::New(key),
-                Ok(Some(entry)) if entry.is_for_call(call) => return LedgerLookup::Known(key),
+                Ok(Some(entry)) if entry.is_for_call(call) => {
+                    return LedgerLookup::Known(key, Box::new(entry));
+                }
                 Ok(Some(_)) => key.occurrence_id = self.state.unique_call_id(&call.id),
                 Err(error) => return LedgerLookup::Unavailable(key, error),
             }
@@ -144,9 +146,13 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             (LedgerLookup::Unavailable(key, error), _) => {
                 Box::pin(self.deny_unavailable(&hooked.call, key, error, started)).await
             }
-            (LedgerLookup::Known(key) | LedgerLookup::New(key), _) => {
-                let messages = ApprovalMessages::default();
-                Box::pin(self.resume_call(&hooked.call, key, messages, started)).await.outcome
+            (LedgerLookup::Known(key, _) | LedgerLookup::New(key), _) => {
+                let entry = match &prepared.lookup {
+                    LedgerLookup::Known(_, entry) => EntrySnapshot::Read(Some(entry.clone())),
+                    _ => EntrySnapshot::Unread,
+                };
+                let pending = PendingCall { key, messages: ApprovalMessages::default(), entry };
+                Box::pin(self.resume_call(&hooked.call, pending, started)).await.outcome
             }
         }
     }
@@ -259,7 +265,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         mut limits: AcquiredLimits,
     ) -> Result<Outcome, ClaimError> {
         if attempt.needs_claim() {
-            boxed(self.context.claim(attempt)).await?;
+            boxed(self.context.claim(attempt, self.state)).await?;
         }
         let CallContext { kernel, services, .. } = &self.context;
         if kernel.listener.is_some() || !services.observers.is_empty() {

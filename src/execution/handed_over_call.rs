@@ -10,7 +10,7 @@ use crate::kernel::{CallResponse, Execution, HeldResources};
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The ledger's entry of a call that was claimed and has no outcome. `None` if there is none, or the ledger does not answer.
     pub(crate) async fn find_claimed(&self, call: &ToolCall, lookup: &LedgerLookup) -> Option<LedgerEntry> {
-        let LedgerLookup::Known(key) = lookup else { return None };
+        let LedgerLookup::Known(key, _) = lookup else { return None };
         let entry = self.context.ledger(call).find(key).await.ok()??;
         matches!(entry.stage, CallStage::Claimed { .. }).then_some(entry)
     }

@@ -28,7 +28,7 @@ mod session_store;
 mod tool_results;
 mod wrappers;
 
-pub(crate) use approval_verification::{ApprovalMessages, ResumeContext};
+pub(crate) use approval_verification::{ApprovalMessages, EntrySnapshot, PendingCall, ResumeContext};
 pub(crate) use budget_accounting::{BudgetAccount, BudgetExceeded, BudgetReservation, model_usage};
 pub(crate) use call_attempt::CallAttempt;
 pub(crate) use call_origin::CallOrigin;

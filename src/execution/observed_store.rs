@@ -8,8 +8,8 @@ use super::observers::Observers;
 use crate::call::Amount;
 use crate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, EngineEventKind,
-    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore,
-    StateStore, StoreFuture, with_store_timeout,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordBatch, RecordKey, RecordPage,
+    RecordStore, StateStore, StoreFuture, with_store_timeout,
 };
 
 /// A store whose failures are reported.
@@ -129,6 +129,14 @@ impl RecordStore for ObservedStore {
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.observe(move || self.inner.has_lost_records(account))
+    }
+
+    fn record_batch<'a>(
+        &'a self,
+        keys: &'a [RecordKey<'a>],
+        account: &'a Account,
+    ) -> StoreFuture<'a, RecordBatch> {
+        self.observe(move || self.inner.record_batch(keys, account))
     }
 
     fn is_shared(&self) -> bool {

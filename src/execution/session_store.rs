@@ -1,12 +1,15 @@
 //! The state of sessions in a store that processes share: loads, creates and merges it.
 
-use super::EngineServices;
-use crate::approval::LedgerError;
+use super::{EngineServices, EntrySnapshot};
+use crate::approval::{Ledger, LedgerError, LedgerKey};
 use crate::call::SessionState;
-use crate::host::{Account, ConditionalWrite, OnQuotaExceeded, RecordKey, StoreError, space};
+use crate::host::{Account, ConditionalWrite, OnQuotaExceeded, Record, RecordKey, StoreError, space};
 
 /// How often a write is tried again after a conflict.
 const TRIES: usize = 16;
+
+/// The most entries of calls that are read together with their session.
+const MAX_ENTRIES: usize = 32;
 
 /// The store's record of a session.
 pub(crate) enum StoredSession {
@@ -53,14 +56,43 @@ impl EngineServices {
             return Ok(StoredSession::Missing);
         }
         let key = RecordKey { space: space::SESSIONS, key: conversation };
-        let Some(found) = self.ask(|| self.store.record(key)).await? else {
-            let is_lost = self.ask(|| self.store.has_lost_records(&account)).await?;
-            return Ok(if is_lost { StoredSession::Unknown } else { StoredSession::Missing });
+        let keys = [key];
+        let batch = self.ask(|| self.store.record_batch(&keys, &account)).await?;
+        parse_session(conversation, batch.records.into_iter().next().flatten(), batch.has_lost_records)
+    }
+
+    /// The store's record of a session, with its entries of the first of these calls, in one request.
+    pub(crate) async fn find_session_with_calls(
+        &self,
+        conversation: &str,
+        account: Account,
+        calls: &[LedgerKey],
+    ) -> Result<(StoredSession, Vec<EntrySnapshot>), StoreError> {
+        if !self.store.is_shared() {
+            return Ok((StoredSession::Missing, Vec::new()));
+        }
+        let calls = calls.get(..MAX_ENTRIES).unwrap_or(calls);
+        let names: Vec<String> = calls.iter().map(LedgerKey::record_key).collect();
+        let session = RecordKey { space: space::SESSIONS, key: conversation };
+        let entries = names.iter().map(|key| RecordKey { space: space::CALLS, key });
+        let keys: Vec<RecordKey<'_>> = std::iter::once(session).chain(entries).collect();
+        let batch = match self.ask(|| self.store.record_batch(&keys, &account)).await {
+            // An altered entry concerns its own call only.
+            Err(StoreError::Altered(_)) if !calls.is_empty() => {
+                return Ok((self.find_session(conversation, account).await?, Vec::new()));
+            }
+            batch => batch?,
         };
-        let state = SessionState::from_json(found.value).ok_or_else(|| {
-            StoreError::Unavailable(format!("the record of the session `{conversation}` is malformed"))
-        })?;
-        Ok(StoredSession::Found(Box::new(state), found.version))
+        let mut records = batch.records.into_iter();
+        let session = parse_session(conversation, records.next().flatten(), batch.has_lost_records)?;
+        let snapshot = |(key, record): (&LedgerKey, Option<Record>)| {
+            match record.map(|record| Ledger::parse_record(key, record)).transpose() {
+                Ok(entry) => EntrySnapshot::Read(entry.map(Box::new)),
+                // Whoever needs the entry reads it again, and reports the error.
+                Err(_) => EntrySnapshot::Unread,
+            }
+        };
+        Ok((session, calls.iter().zip(records).map(snapshot).collect()))
     }
 
     /// The stored state of a session that has no history.
@@ -136,4 +168,19 @@ impl EngineServices {
         };
         self.ask(|| self.store.write_record(self.clock.now(), write)).await
     }
+}
+
+/// The session of its record. Without a record, it may be one that was lost.
+fn parse_session(
+    conversation: &str,
+    record: Option<Record>,
+    has_lost_records: bool,
+) -> Result<StoredSession, StoreError> {
+    let Some(found) = record else {
+        return Ok(if has_lost_records { StoredSession::Unknown } else { StoredSession::Missing });
+    };
+    let state = SessionState::from_json(found.value).ok_or_else(|| {
+        StoreError::Unavailable(format!("the record of the session `{conversation}` is malformed"))
+    })?;
+    Ok(StoredSession::Found(Box::new(state), found.version))
 }

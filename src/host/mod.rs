@@ -26,7 +26,8 @@ pub use limit_store::{Allowance, LimitAcquisition, LimitCorrection, LimitRefusal
 pub use observer::{Observer, ObserverError};
 pub use panic_guard::{catch_panic, with_deadline};
 pub use record_store::{
-    ConditionalWrite, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey, RecordPage, RecordStore, space,
+    ConditionalWrite, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordBatch, RecordKey, RecordPage,
+    RecordStore, space,
 };
 pub use state_store::{CombinedStore, StateStore};
 pub use store_operation::{StoreError, StoreFuture, with_store_timeout};

@@ -99,6 +99,16 @@ pub struct RecordPage {
     pub more: bool,
 }
 
+/// Records that were read together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordBatch {
+    /// The records, in the order of the keys.
+    pub records: Vec<Option<Record>>,
+    /// If one of them is missing: whether records of the account were refused or evicted, as
+    /// [`has_lost_records`](RecordStore::has_lost_records) returns after the records were read.
+    pub has_lost_records: bool,
+}
+
 /// Stores the records of calls, approvals, sessions and budgets.
 pub trait RecordStore: Send + Sync {
     /// The record of this key, if it exists.
@@ -141,6 +151,24 @@ pub trait RecordStore: Send + Sync {
     /// existed: its content is unknown, not empty. A store that never refuses or evicts because of an account's share
     /// returns `false`; a store that wraps another one delegates to it.
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool>;
+
+    /// Records of any spaces, and whether the account has lost records if one of them is missing. A store to which each request
+    /// costs time answers all in one, and reads the losses no earlier than the records.
+    fn record_batch<'a>(
+        &'a self,
+        keys: &'a [RecordKey<'a>],
+        account: &'a Account,
+    ) -> StoreFuture<'a, RecordBatch> {
+        Box::pin(async move {
+            let mut records = Vec::with_capacity(keys.len());
+            for key in keys {
+                records.push(self.record(*key).await?);
+            }
+            let is_incomplete = records.iter().any(Option::is_none);
+            let has_lost_records = is_incomplete && self.has_lost_records(account).await?;
+            Ok(RecordBatch { records, has_lost_records })
+        })
+    }
 
     /// Removes records that have expired, as writes do, too. Returns how many; a store whose writes remove all of them removes none here.
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
 use super::limit_store::{LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore};
-use super::record_store::{ConditionalWrite, Record, RecordKey, RecordPage, RecordStore};
+use super::record_store::{ConditionalWrite, Record, RecordBatch, RecordKey, RecordPage, RecordStore};
 use super::store_operation::StoreFuture;
 use super::{Account, BoxFuture};
 use crate::call::Amount;
@@ -151,6 +151,14 @@ impl RecordStore for CombinedStore {
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.records.has_lost_records(account)
+    }
+
+    fn record_batch<'a>(
+        &'a self,
+        keys: &'a [RecordKey<'a>],
+        account: &'a Account,
+    ) -> StoreFuture<'a, RecordBatch> {
+        self.records.record_batch(keys, account)
     }
 
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {

@@ -22,7 +22,8 @@ use super::{Session, SessionScope};
 use crate::approval::LedgerKey;
 use crate::call::{Outcome, SessionState, Task, ToolCall};
 use crate::execution::{
-    ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
+    ApprovalMessages, EntrySnapshot, HookedCall, LedgerLookup, PendingCall, PreparedCall, ResumedCall,
+    RoundProgress,
 };
 use crate::host::{Account, StoreError, ToolExecutor};
 use crate::json::Value;
@@ -206,7 +207,7 @@ impl ConcurrentSession {
         let prepared = PreparedCall { hooked, lookup };
         let decision = runner.decide(&prepared);
         let outcome = runner.run_prepared(&prepared, decision, started).await;
-        if let (LedgerLookup::Known(_), Some(requester)) = (&prepared.lookup, requester) {
+        if let (LedgerLookup::Known(..), Some(requester)) = (&prepared.lookup, requester) {
             runner.pass_over(requester, &prepared.hooked.call, &outcome).await;
         }
         let outcome = runner.report(&prepared.hooked.call, outcome);
@@ -264,7 +265,8 @@ impl ConcurrentSession {
         let mut runner = session.runner(&scope, executor);
         runner.context.session.approval_scope = self.inner.approval_scope.as_deref();
         let key = runner.context.call_key(occurrence);
-        let ResumedCall { outcome, .. } = runner.resume_call(&call, &key, messages, started).await;
+        let pending = PendingCall { key: &key, messages, entry: EntrySnapshot::Unread };
+        let ResumedCall { outcome, .. } = runner.resume_call(&call, pending, started).await;
         let outcome = runner.report(&call, outcome);
         drop(turn);
         self.record_outcome().await;

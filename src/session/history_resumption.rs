@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Session, occurrence_name};
-use crate::approval::{IgnoredAnswer, LedgerKey, Tally};
+use crate::approval::{IgnoredAnswer, LedgerEntry, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::execution::{
-    ApprovalMessages, CallOrigin, CallProgress, CallRunner, ResumeContext, ResumedCall, ToolResultFormatter,
-    unfinished,
+    ApprovalMessages, CallOrigin, CallProgress, CallRunner, EntrySnapshot, PendingCall, ResumeContext,
+    ResumedCall, ToolResultFormatter, unfinished,
 };
 use crate::host::{EngineEventKind, StoreError, ToolExecutor, catch_panic};
 use crate::message::{
@@ -57,8 +57,8 @@ pub(super) struct HistoryCall {
     pub(super) name: String,
     pub(super) request: Option<RequestPart>,
     answers: Vec<ResponsePart>,
-    /// The store has an answer that ends the run.
-    noted_ending: bool,
+    /// Its entry in the ledger, if it was read.
+    entry: EntrySnapshot,
 }
 
 impl HistoryCall {
@@ -79,7 +79,8 @@ impl HistoryCall {
 
     /// Whether an answer ends the run. Whether it counts is decided when the call resumes.
     fn cancels(&self) -> bool {
-        self.noted_ending || self.answers.iter().any(|answer| answer.cancel)
+        let recorded = self.entry.entry().map(LedgerEntry::answers).unwrap_or_default();
+        recorded.iter().chain(&self.answers).any(|answer| answer.cancel)
     }
 }
 
@@ -98,9 +99,14 @@ impl Session {
         history: &mut History,
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
-        self.load_state(history, false).await?;
         let mut found = self.unsettled(history);
-        self.add_noted_endings(&mut found).await;
+        let conversation = self.conversation();
+        let requested = found.iter_mut().filter(|found| found.request.is_some());
+        let (keys, requested): (Vec<LedgerKey>, Vec<&mut HistoryCall>) =
+            requested.map(|found| (found.key_in(&conversation), found)).unzip();
+        let entries = self.load_state(history, false, &keys).await?;
+        requested.into_iter().zip(entries).for_each(|(found, entry)| found.entry = entry);
+        self.read_entries(&mut found).await;
         let unknown = unknown_answers(history, &found);
         let scope = self.scope();
         let calls: BTreeMap<PartPosition, ToolCall> =
@@ -117,8 +123,9 @@ impl Session {
             let started = Instant::now();
             let Some(call) = calls.get(&found.place) else { continue };
             let key = found.key_in(&scope.conversation);
+            let pending = PendingCall { key: &key, messages: found.messages(), entry: found.entry.clone() };
             let ResumedCall { outcome, ignored } = match &found.request {
-                Some(_) => runner.resume_call(call, &key, found.messages(), started).await,
+                Some(_) => runner.resume_call(call, pending, started).await,
                 None => runner.resume_unasked(call, &key, started).await.into(),
             };
             round.ignored.extend(ignored);
@@ -153,7 +160,7 @@ impl Session {
         history: &mut History,
         executor: &impl ToolExecutor,
     ) -> Result<Round, ResumeError> {
-        self.load_state(history, true).await?;
+        self.load_state(history, true, &[]).await?;
         let found = self.new_calls(history);
         let outcomes = self.outcomes_of(&found, executor).await;
         let mut settled = Vec::new();
@@ -256,16 +263,19 @@ impl Session {
         Some(decision)
     }
 
-    /// Records which calls have an answer in the store that ends the run. If the store does not answer now, it
-    /// is asked again for each call.
-    async fn add_noted_endings(&self, found: &mut [HistoryCall]) {
+    /// Reads the ledger's entries of the calls with a request that were not read yet: one of them may have an answer that ends the run. If
+    /// the store does not answer now, it is asked again for each call.
+    async fn read_entries(&self, found: &mut [HistoryCall]) {
         let ledger = self.shared.services.ledger(self.account());
         let conversation = self.conversation();
-        for found in found.iter_mut().filter(|found| found.request.is_some()) {
+        let is_missing = |found: &&mut HistoryCall| {
+            found.request.is_some() && matches!(found.entry, EntrySnapshot::Unread)
+        };
+        for found in found.iter_mut().filter(is_missing) {
             let key = found.key_in(&conversation);
-            let known = catch_panic(ledger.find(&key)).await.ok().and_then(Result::ok);
-            let answers = known.flatten().map(|entry| entry.answers()).unwrap_or_default();
-            found.noted_ending = answers.iter().any(|answer| answer.cancel);
+            if let Ok(Ok(entry)) = catch_panic(ledger.find(&key)).await {
+                found.entry = EntrySnapshot::Read(entry.map(Box::new));
+            }
         }
     }
 
@@ -295,7 +305,7 @@ impl Session {
                     name: occurrence_name(&call.call.id, *count),
                     request: call.request.cloned(),
                     answers: call.responses.iter().map(|response| (*response).clone()).collect(),
-                    noted_ending: false,
+                    entry: EntrySnapshot::Unread,
                 });
             }
         }
@@ -309,7 +319,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     async fn resume_unasked(&mut self, call: &ToolCall, key: &LedgerKey, started: Instant) -> Outcome {
         match self.context.ledger(call).find(key).await {
             Ok(Some(entry)) if entry.is_for_call(call) => {
-                self.resume_call(call, key, ApprovalMessages::default(), started).await.outcome
+                let entry = EntrySnapshot::Read(Some(Box::new(entry)));
+                let pending = PendingCall { key, messages: ApprovalMessages::default(), entry };
+                self.resume_call(call, pending, started).await.outcome
             }
             _ => {
                 let message =

@@ -4,9 +4,9 @@
 //! since, policies that read the session are undecided, which is stricter than any answer.
 
 use super::Session;
-use crate::approval::LedgerError;
+use crate::approval::{LedgerError, LedgerKey};
 use crate::call::SessionState;
-use crate::execution::StoredSession;
+use crate::execution::{EntrySnapshot, StoredSession};
 use crate::host::StoreError;
 use crate::json::{self, Value, json};
 use crate::message::{CallOccurrence, History, PartContent, StatePart};
@@ -42,17 +42,24 @@ impl Session {
         self.shared.services.create_session(&self.conversation(), self.account()).await
     }
 
-    /// Loads the state of the session from its history and the store, once.
+    /// Loads the state of the session from its history and the store, once. Returns the entries of the first of these calls, if they were
+    /// read with it.
     pub(super) async fn load_state(
         &mut self,
         history: &History,
         before_round: bool,
-    ) -> Result<(), StoreError> {
-        if let Some(persisted) = self.persisted_state(history, before_round).await? {
-            self.state.restore(&persisted);
-            self.has_loaded_state = true;
+        calls: &[LedgerKey],
+    ) -> Result<Vec<EntrySnapshot>, StoreError> {
+        if self.has_loaded_state {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let (conversation, account) = (self.conversation(), self.account());
+        let (stored, entries) =
+            self.shared.services.find_session_with_calls(&conversation, account, calls).await?;
+        let persisted = self.merge_persisted(history, before_round, stored);
+        self.state.restore(&persisted);
+        self.has_loaded_state = true;
+        Ok(entries)
     }
 
     /// The state of the session in its history and the store. `None` once it was loaded. Without keys a history is not believed; with
@@ -65,13 +72,16 @@ impl Session {
         if self.has_loaded_state {
             return Ok(None);
         }
-        let services = &self.shared.services;
-        let conversation = self.conversation();
-        let mut state = match services.has_server_keys {
-            true => self.sealed_state(&conversation, history, before_round),
+        let stored = self.shared.services.find_session(&self.conversation(), self.account()).await?;
+        Ok(Some(self.merge_persisted(history, before_round, stored)))
+    }
+
+    /// The state in a history, merged with that in the store.
+    fn merge_persisted(&self, history: &History, before_round: bool, stored: StoredSession) -> SessionState {
+        let mut state = match self.shared.services.has_server_keys {
+            true => self.sealed_state(&self.conversation(), history, before_round),
             false => Some(SessionState::default()),
         };
-        let stored = services.find_session(&conversation, self.account()).await?;
         match (stored, &mut state) {
             (StoredSession::Found(stored, _), Some(state)) => state.merge_into_sealed(&stored),
             (StoredSession::Found(stored, _), None) => state = Some(*stored),
@@ -99,7 +109,7 @@ impl Session {
         for (id, count) in counts {
             state.record_occurrences(id, count);
         }
-        Ok(Some(state))
+        state
     }
 
     /// The sealed state of a history. `None` if the history has calls and no seal that fits them.

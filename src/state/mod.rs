@@ -21,7 +21,7 @@ mod sealed;
 pub use crate::host::{
     Account, Allowance, CacheEntry, CacheLookup, CacheSpace, CacheStore, CombinedStore, ConditionalWrite,
     LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, MAX_RECORD_BYTES, OnQuotaExceeded, RealCost,
-    Record, RecordKey, RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
+    Record, RecordBatch, RecordKey, RecordPage, RecordStore, StateStore, StoreError, StoreFuture,
 };
 #[doc(hidden)]
 pub use budget_records::BudgetRecords;

@@ -13,6 +13,7 @@ use jiff::{Timestamp, ToSpan as _};
 use super::server::PostgresServer;
 use crate::cutting_proxy::CuttingProxy;
 use crate::redis::server::run;
+use crate::run_cost::RunCost;
 
 #[test]
 fn operations_cost_the_round_trips_of_the_guide() {
@@ -87,4 +88,15 @@ fn operations_cost_the_round_trips_of_the_guide() {
         let row = format!("| {name} | {expected} |");
         assert!(guide.contains(&row), "{row}");
     }
+}
+
+#[test]
+fn calls_of_a_run_cost_the_round_trips_of_the_guide() {
+    let server = PostgresServer::start();
+    let proxy = CuttingProxy::start(server.port);
+    let url = format!("postgres://callgate@127.0.0.1:{}/postgres?schema=runs", proxy.port);
+    let store = PostgresStore::open(PostgresSettings::parse(&url, None).unwrap()).unwrap();
+    let cost = RunCost::measure(store, &|| proxy.requests());
+    assert_eq!(cost, RunCost { stateless: 0, limited: 2, approved: 2, others_approved: 3 });
+    cost.check_guide(2);
 }

@@ -1,7 +1,5 @@
 //! What a call costs: the requests that a host sends to the server, counted by a proxy.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::hosts::Host;
@@ -9,12 +7,9 @@ use super::server::{RedisServer, open_url, redis_url, run};
 use super::store::{sliding, take};
 use super::trouble::write;
 use crate::cutting_proxy::CuttingProxy;
-use callgate::approval::{Inbox, LedgerKey};
-use callgate::host::{LimitStore as _, RecordKey, RecordStore as _, StateStore, SystemClock};
+use crate::run_cost::RunCost;
+use callgate::host::{Account, LimitStore as _, RecordKey, RecordStore as _};
 use callgate::json::json;
-use callgate::message::{History, Message, Part, Role, approval_response};
-use callgate::seal::Keys;
-use callgate::{Engine, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use jiff::Timestamp;
 
 /// The requests that this work sends. The maintenance of a store sends some, too, so the least of several attempts counts.
@@ -47,6 +42,13 @@ fn each_operation_of_the_store_is_one_round_trip() {
         ),
         ("a refused batch", Box::new(|_| drop(run(store.acquire(Timestamp::now(), &batch)).unwrap()))),
         ("a record", Box::new(|_| drop(run(store.record(key)).unwrap()))),
+        (
+            "records of several spaces",
+            Box::new(|_| {
+                let keys = [key, RecordKey { space: "sessions", key: "missing" }];
+                drop(run(store.record_batch(&keys, &Account::NOBODY)).unwrap())
+            }),
+        ),
         ("a page", Box::new(|_| drop(run(store.records("calls", None, 9)).unwrap()))),
         (
             "a write",
@@ -89,59 +91,11 @@ fn each_call_costs_the_round_trips_of_the_guide() {
     }
 }
 
-/// A tool that notes how many requests were sent when it began.
-struct CountingTool<'p>(&'p CuttingProxy, AtomicU64);
-
-impl ToolExecutor for CountingTool<'_> {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
-        self.1.store(self.0.requests(), Ordering::SeqCst);
-        Ok(json!("done").into())
-    }
-}
-
 #[test]
-fn a_call_of_a_run_costs_one_round_trip_for_limits_and_two_for_its_claim() {
-    const RULES: &str = "policies:
-      - { id: many, match: counted, rate_limit: { limit: 1000, per: 1h } }
-      - { id: ask, match: pay, approval: { message: 'Pay?', anonymous: allow } }";
+fn calls_of_a_run_cost_the_round_trips_of_the_guide() {
     let server = RedisServer::start();
     let proxy = CuttingProxy::start(server.port);
-    let keys = Keys::parse(&"5a".repeat(32)).unwrap();
-    let store: Arc<dyn StateStore> = Arc::new(open_url(&redis_url(&proxy)).unwrap());
-    let engine = Engine::builder(callgate::load_text(RULES).unwrap())
-        .keys(keys.clone())
-        .store(Arc::clone(&store))
-        .build();
-    let inbox = Inbox::new(store, keys, SystemClock);
-    let tool = CountingTool(&proxy, AtomicU64::new(0));
-    let requests_until_run = |work: &dyn Fn(usize) -> u64| (0..8).map(work).min().unwrap();
-    let begins = |name: &str| {
-        requests_until_run(&|number| {
-            let before = proxy.requests();
-            let call = ToolCall::new(format!("{name}{number}"), name, json!({}));
-            let outcome = run(engine.session().execute(call, &tool));
-            assert_eq!(outcome.outcome, OutcomeKind::Executed);
-            tool.1.load(Ordering::SeqCst) - before
-        })
-    };
-    let (free, counted) = (begins("free"), begins("counted"));
-    let approved = requests_until_run(&|number| {
-        let (talk, id) = (format!("talk{number}"), format!("pay{number}"));
-        let call = Part::call(&id, "pay", json!({}));
-        let mut history = History::new(vec![Message::new(Role::Assistant, vec![call])]);
-        let session = || engine.session().with_name(&talk);
-        assert!(run(session().run_round(&mut history, &tool)).unwrap().is_suspended());
-        let approval = format!("approval_{id}");
-        let key = LedgerKey::of_approval(&talk, &approval);
-        run(inbox.answer(&key, approval_response(&approval, true), None)).unwrap();
-        let before = proxy.requests();
-        let round = run(session().resume(&mut history, &tool)).unwrap();
-        assert_eq!(round.outcomes[0].outcome, OutcomeKind::Executed, "{:?}", round.outcomes);
-        tool.1.load(Ordering::SeqCst) - before
-    });
-    // Two of them read the state of the session.
-    assert_eq!((free, counted, approved), (0, 1, 4));
-    let guide = std::fs::read_to_string(crate::fixtures::root().join("docs/guides/share-state.md")).unwrap();
-    let row = format!("| an approved call of a run that resumes, until it executes | {approved} |");
-    assert!(guide.contains(&row), "{row}");
+    let cost = RunCost::measure(open_url(&redis_url(&proxy)).unwrap(), &|| proxy.requests());
+    assert_eq!(cost, RunCost { stateless: 0, limited: 1, approved: 2, others_approved: 3 });
+    cost.check_guide(1);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use callgate::host::{
-    Account, ConditionalWrite, MAX_RECORD_BYTES, Record, RecordKey, RecordPage, StoreError,
+    Account, ConditionalWrite, MAX_RECORD_BYTES, Record, RecordBatch, RecordKey, RecordPage, StoreError,
 };
 use callgate::json::{Value, json};
 
@@ -149,6 +149,23 @@ pub fn records_with_keys_are_in_the_order_of_the_keys(new: &New) {
     assert_eq!(values, [Some(json!("b")), None, Some(json!("é")), Some(json!("b")), None, None]);
     assert_eq!(found[0], get(&*store, "b"), "the same record as read by itself");
     assert_eq!(run(store.records_with_keys("s", &[])).unwrap(), []);
+}
+
+pub fn batch_has_records_of_all_spaces_in_the_order_of_the_keys(new: &New) {
+    let store = new();
+    for (space, key) in [("s", "a"), ("other", "a"), ("s", "é")] {
+        let key = RecordKey { space, key };
+        assert_eq!(try_write(&*store, 0, key, &json!([key.space, key.key]), None, None), Ok(true));
+    }
+    let keys =
+        [("other", "a"), ("s", "missing"), ("s", "é"), ("s", "a"), ("other", "é"), ("s", "a"), ("", "")];
+    let keys = keys.map(|(space, key)| RecordKey { space, key });
+    let found = run(store.record_batch(&keys, &Account::NOBODY)).unwrap();
+    let alone: Vec<Option<Record>> = keys.iter().map(|key| run(store.record(*key)).unwrap()).collect();
+    assert_eq!(found.records, alone);
+    assert_eq!(found.records.iter().flatten().count(), 4);
+    assert!(!found.has_lost_records);
+    assert_eq!(run(store.record_batch(&[], &Account::NOBODY)).unwrap(), RecordBatch::default());
 }
 
 pub fn record_spaces_are_independent(new: &New) {

@@ -192,6 +192,13 @@ fn flood_of_sessions_evicts_the_callers_own_oldest(new: &Sized) {
         names.iter().filter(|name| write(&*store, hostile(), session(name), &value, None)).collect();
     assert!(run(store.has_lost_records(&hostile())).unwrap());
     assert!(!run(store.has_lost_records(&honest())).unwrap());
+    let batch = |names: &[&str], account| {
+        let keys: Vec<_> = names.iter().map(|name| session(name)).collect();
+        run(store.record_batch(&keys, &account)).unwrap().has_lost_records
+    };
+    assert!(batch(&["honest", "missing"], hostile()), "the missing record may be a lost one");
+    assert!(!batch(&["honest", "missing"], honest()));
+    assert!(!batch(&["honest"], hostile()), "nothing is missing");
     assert!(program_exists("honest"), "the honest caller's session is evicted");
     // With an anchor nothing is evicted: eviction could not be distinguished from tampering.
     if !store.is_sealed() {

@@ -11,6 +11,7 @@ mod database;
 mod error;
 mod limit_queue;
 mod limits;
+mod record_store;
 mod records;
 mod schema;
 mod slot_lease;

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use super::error::PostgresError;
 use super::statement;
-use callgate::host::{Account, OnQuotaExceeded, Record, RecordKey, RecordPage, StoreError};
+use callgate::host::{Account, OnQuotaExceeded, Record, RecordBatch, RecordKey, RecordPage, StoreError};
 use callgate::json;
 use callgate::state::capacity::units;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
@@ -76,6 +76,29 @@ pub(crate) async fn get_all(
     let rows = statement::query(database, select, &[&space, &bytes]).await?;
     let found: HashMap<String, Record> = rows.iter().map(|row| read(space, row)).collect::<Result<_, _>>()?;
     Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+}
+
+/// Records of any spaces, in the order of the keys, and whether records of the account were refused or evicted if one is missing. One
+/// statement sees one snapshot: an evicted record and its loss.
+pub(crate) async fn batch(
+    database: &impl GenericClient,
+    keys: &[(String, String)],
+    account: &Account,
+) -> Result<RecordBatch, PostgresError> {
+    let (spaces, names): (Vec<&str>, Vec<&[u8]>) =
+        keys.iter().map(|(space, key)| (space.as_str(), key.as_bytes())).unzip();
+    let select = "SELECT sought.key, value, version, EXISTS (SELECT FROM lost WHERE caller = $3)
+        FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY AS sought (space, key, number)
+        LEFT JOIN records USING (space, key) ORDER BY sought.number";
+    let rows = statement::query(database, select, &[&spaces, &names, &account.caller()]).await?;
+    let mut batch = RecordBatch::default();
+    for ((space, _), row) in keys.iter().zip(&rows) {
+        let is_found = row.get::<_, Option<&str>>(1).is_some();
+        let record = is_found.then(|| read(space, row)).transpose()?.map(|(_, record)| record);
+        batch.has_lost_records |= record.is_none() && row.get(3);
+        batch.records.push(record);
+    }
+    Ok(batch)
 }
 
 /// Writes a record, if the stored version is the expected one. Expired records are removed, and older ones of the account if necessary.

@@ -14,17 +14,14 @@ use super::connection::PostgresSettings;
 use super::database::{Database, StoreClock};
 use super::error::{PostgresError, PostgresOpenError};
 use super::limits;
-use super::records::{self, SerializedWrite};
 use super::tasks;
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore, StoreError,
-    StoreFuture,
+    BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, LimitAcquisition, LimitCorrection,
+    LimitRefusal, LimitStore, StoreError, StoreFuture,
 };
 use callgate::state::cache::entry_size;
 use callgate::state::capacity::{Capacity, units};
 use callgate::state::limit_algorithms::cost;
-use callgate::state::records::check_size;
 
 /// How long opening may take, with the migration of the tables.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,7 +40,7 @@ const SLOT_WAIT: Duration = Duration::from_secs(2);
 ///
 /// The store does its work in a runtime of its own, which ends when it is dropped. The futures need no particular runtime.
 pub struct PostgresStore {
-    shared: Arc<Database>,
+    pub(crate) shared: Arc<Database>,
     runtime: Option<Runtime>,
 }
 
@@ -118,7 +115,10 @@ impl PostgresStore {
     }
 
     /// Runs a job for as long as an operation may take, also if the caller drops the future.
-    fn run_bounded<T, J>(&self, job: J) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, J>
+    pub(crate) fn run_bounded<T, J>(
+        &self,
+        job: J,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, J>
     where
         T: Send + 'static,
         J: Future<Output = Result<T, PostgresError>> + Send + 'static,
@@ -128,7 +128,7 @@ impl PostgresStore {
     }
 
     /// Runs a job to its end, also if the caller drops the future.
-    fn run<T, J>(&self, job: J) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, J>
+    pub(crate) fn run<T, J>(&self, job: J) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, J>
     where
         T: Send + 'static,
         J: Future<Output = Result<T, PostgresError>> + Send + 'static,
@@ -277,79 +277,6 @@ impl CacheStore for PostgresStore {
     }
 
     fn exposes_cache(&self) -> bool {
-        true
-    }
-}
-
-impl RecordStore for PostgresStore {
-    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
-        let (space, key, store) = (key.space.to_owned(), key.key.to_owned(), Arc::clone(&self.shared));
-        Box::pin(self.run_bounded(async move {
-            let database = store.pool.get().await?;
-            records::get(&database, RecordKey { space: &space, key: &key }).await
-        }))
-    }
-
-    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
-        if let Err(error) = check_size(write.value) {
-            return Box::pin(async move { Err(error) });
-        }
-        let written = SerializedWrite {
-            space: write.key.space.to_owned(),
-            key: write.key.key.to_owned(),
-            value: write.value.to_string(),
-            expected_version: write.expected_version,
-            forget_at: write.forget_at,
-            account: write.account,
-            when_full: write.when_full,
-        };
-        let store = Arc::clone(&self.shared);
-        let written = self.run_bounded(async move {
-            let database = store.pool.get().await?;
-            records::write(&database, store.capacity.records, now, &written).await
-        });
-        Box::pin(async move { written.await? })
-    }
-
-    fn records<'a>(
-        &'a self,
-        space: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> StoreFuture<'a, RecordPage> {
-        let (space, after, store) = (space.to_owned(), after.map(str::to_owned), Arc::clone(&self.shared));
-        Box::pin(self.run_bounded(async move {
-            let database = store.pool.get().await?;
-            records::page(&database, &space, after.as_deref(), limit).await
-        }))
-    }
-
-    fn records_with_keys<'a>(
-        &'a self,
-        space: &'a str,
-        keys: &'a [String],
-    ) -> StoreFuture<'a, Vec<Option<Record>>> {
-        let (space, keys, store) = (space.to_owned(), keys.to_vec(), Arc::clone(&self.shared));
-        Box::pin(self.run_bounded(async move {
-            let database = store.pool.get().await?;
-            records::get_all(&database, &space, &keys).await
-        }))
-    }
-
-    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
-        let (account, store) = (*account, Arc::clone(&self.shared));
-        Box::pin(self.run_bounded(async move {
-            let database = store.pool.get().await?;
-            records::has_lost(&database, &account).await
-        }))
-    }
-
-    fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
-        let store = Arc::clone(&self.shared);
-        Box::pin(self.run(async move { store.remove_expired(now).await }))
-    }
-
-    fn is_shared(&self) -> bool {
         true
     }
 }

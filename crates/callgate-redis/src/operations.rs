@@ -17,8 +17,8 @@ use super::slots::Slot;
 use super::store::RedisStore;
 use callgate::host::{
     Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitCorrection, LimitRefusal, LimitStore, OnQuotaExceeded, Record, RecordKey, RecordPage, RecordStore,
-    StoreError, StoreFuture,
+    LimitCorrection, LimitRefusal, LimitStore, OnQuotaExceeded, Record, RecordBatch, RecordKey, RecordPage,
+    RecordStore, StoreError, StoreFuture,
 };
 use callgate::state::cache::entry_size;
 use callgate::state::capacity::units;
@@ -245,6 +245,23 @@ impl RecordStore for RedisStore {
                 records::record_of(RecordKey { space: &space, key }, value, version)
             })
             .collect()
+        }))
+    }
+
+    fn record_batch<'a>(
+        &'a self,
+        keys: &'a [RecordKey<'a>],
+        account: &'a Account,
+    ) -> StoreFuture<'a, RecordBatch> {
+        let keys: Vec<_> = keys.iter().map(|key| (key.space.to_owned(), key.key.to_owned())).collect();
+        let names = keys.iter().flat_map(|(space, key)| [space.as_bytes().to_vec(), key.as_bytes().to_vec()]);
+        let mut arguments = vec![HEXLOWER.encode(account.caller()).into_bytes()];
+        arguments.extend(names);
+        let server = Arc::clone(&self.server);
+        Box::pin(self.run(async move {
+            let script = &server.scripts.read_batch;
+            let reply: Vec<String> = server.records.run(script, &arguments, Durability::Local).await?;
+            records::batch_of(&keys, reply)
         }))
     }
 

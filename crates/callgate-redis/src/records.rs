@@ -1,6 +1,6 @@
 //! Records: keys and values → commands, and replies → records.
 
-use callgate::host::{Record, RecordKey, RecordPage};
+use callgate::host::{Record, RecordBatch, RecordKey, RecordPage};
 use callgate::json;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
 use jiff::Timestamp;
@@ -51,6 +51,29 @@ pub(crate) fn page_of(space: &str, reply: &[String]) -> Result<RecordPage, Redis
         records.extend(found.map(|record| (key.clone(), record)));
     }
     Ok(RecordPage { records, more: more == "1" })
+}
+
+/// The records of a reply: whether records of the caller were lost, then for each key whether it has a record, with its value and version.
+pub(crate) fn batch_of(
+    keys: &[(String, String)],
+    reply: Vec<String>,
+) -> Result<RecordBatch, RedisStoreError> {
+    let damaged = || RedisStoreError::Damaged("the server returned malformed records".to_owned());
+    let mut reply = reply.into_iter();
+    let is_lost = reply.next().ok_or_else(damaged)? == "1";
+    let mut records = Vec::with_capacity(keys.len());
+    for (space, key) in keys {
+        records.push(match reply.next().ok_or_else(damaged)?.as_str() {
+            "1" => {
+                let value = reply.next().ok_or_else(damaged)?;
+                let version = reply.next().and_then(|version| version.parse().ok());
+                record_of(RecordKey { space, key }, Some(value), version)?
+            }
+            _ => None,
+        });
+    }
+    let has_lost_records = is_lost && records.iter().any(Option::is_none);
+    Ok(RecordBatch { records, has_lost_records })
 }
 
 /// The time of an expiry, rounded up, so that a record is not deleted before it.

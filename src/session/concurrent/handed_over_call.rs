@@ -118,7 +118,8 @@ impl ConcurrentSession {
         };
         let entry = runner.find_claimed(&recalled, &lookup).await;
         let hooked = HookedCall::untouched(if entry.is_some() { recalled } else { call });
-        let (LedgerLookup::New(key) | LedgerLookup::Known(key) | LedgerLookup::Unavailable(key, _)) = lookup;
+        let (LedgerLookup::New(key) | LedgerLookup::Known(key, _) | LedgerLookup::Unavailable(key, _)) =
+            lookup;
         // It was claimed when it was handed over.
         let attempt = CallAttempt { entry, holds_claim: true, ..CallAttempt::new(&hooked, key, started) };
         let outcome = runner.complete_elsewhere(&attempt, input, result).await;

@@ -7,8 +7,8 @@ use super::keyed_names::{KeyedAcquisitions, cache_name, keyed_corrections, limit
 use super::{ProvisionalSlots, SealedStore, seal_error};
 use crate::host::{
     Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
-    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordKey, RecordPage, RecordStore,
-    StoreFuture,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordBatch, RecordKey, RecordPage,
+    RecordStore, StoreError, StoreFuture,
 };
 
 impl LimitStore for SealedStore {
@@ -195,6 +195,36 @@ impl RecordStore for SealedStore {
             }
             let opened = records.into_iter().map(|record| record.map(|record| record.envelope.into()));
             Ok(opened.collect())
+        })
+    }
+
+    fn record_batch<'a>(
+        &'a self,
+        keys: &'a [RecordKey<'a>],
+        account: &'a Account,
+    ) -> StoreFuture<'a, RecordBatch> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            if self.anchor.is_some() {
+                let mut records = Vec::with_capacity(keys.len());
+                for key in keys {
+                    records
+                        .push(self.verified_record(store, *key).await?.0.map(|found| found.envelope.into()));
+                }
+                let is_incomplete = records.iter().any(Option::is_none);
+                let has_lost_records = is_incomplete && self.has_lost_records(account).await?;
+                return Ok(RecordBatch { records, has_lost_records });
+            }
+            let RecordBatch { records, has_lost_records } = self.inner.record_batch(keys, account).await?;
+            if records.len() != keys.len() {
+                let error = "the store returned another number of records than were requested";
+                return Err(StoreError::Unavailable(error.to_owned()));
+            }
+            let open = |(key, record): (&RecordKey<'_>, Option<Record>)| {
+                record.map(|record| Ok(self.decrypt_record(store, *key, record)?.envelope.into())).transpose()
+            };
+            let records = keys.iter().zip(records).map(open).collect::<Result<_, StoreError>>()?;
+            Ok(RecordBatch { records, has_lost_records })
         })
     }
 
