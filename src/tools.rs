@@ -193,12 +193,13 @@ impl ToolSet {
     }
 }
 
+// Schemas are compared.
 #[cfg(test)]
+#[cfg(feature = "json-schema")]
 mod tests {
     use super::*;
     use crate::json::json;
 
-    #[cfg(feature = "json-schema")]
     #[test]
     fn declared_tools_complete_those_of_a_server() {
         let parse = |text: Value| parse_list(&text.to_string()).unwrap();

@@ -89,6 +89,7 @@ mod gateway;
 mod gateway_http;
 #[cfg(test)]
 mod history_corpus;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod inbox;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::CallAttempt;
 use super::approval_verification::{
-    ApprovalMessages, EntrySnapshot, InvalidRequest, PendingCall, ResumeContext, VerifiedRequest, refusal,
+    EntrySnapshot, InvalidRequest, PendingCall, ResumeContext, VerifiedRequest, refusal,
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};

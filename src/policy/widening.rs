@@ -335,5 +335,6 @@ fn ordered_run_policies(
 }
 
 // Their rules have schemas.
-#[cfg(all(test, feature = "json-schema"))]
+#[cfg(test)]
+#[cfg(feature = "json-schema")]
 mod tests;
