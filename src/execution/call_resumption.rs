@@ -10,11 +10,11 @@ use jiff::Timestamp;
 
 use super::CallAttempt;
 use super::approval_verification::{
-    ApprovalMessages, EntrySnapshot, InvalidRequest, PendingCall, ResumeContext, VerifiedRequest, refusal,
+    EntrySnapshot, InvalidRequest, PendingCall, ResumeContext, VerifiedRequest, refusal,
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{CallRunner, OtherRunner, unavailable_ledger, unfinished};
-use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
+use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::EngineEventKind;
 use crate::host::{ToolExecutor, catch_panic};
