@@ -40,7 +40,7 @@ pub(crate) struct CallBody {
     pub(crate) server: Option<String>,
     /// The arguments as the model wrote them: an object, unless the model made a mistake. Default: no arguments.
     #[serde(default, deserialize_with = "present")]
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[schemars(with = "Option<serde_json::Value>", extend("default" = serde_json::json!({})))]
     pub(crate) input: Option<Value>,
 }
 
