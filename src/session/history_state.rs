@@ -7,7 +7,7 @@ use super::Session;
 use crate::approval::{LedgerError, LedgerKey};
 use crate::call::SessionState;
 use crate::execution::{EntrySnapshot, StoredSession};
-use crate::host::StoreError;
+use crate::host::{StoreError, boxed};
 use crate::json::{self, Value, json};
 use crate::message::{CallOccurrence, History, PartContent, StatePart};
 use crate::seal::Purpose;
@@ -173,6 +173,7 @@ impl Session {
         if !self.is_recorded {
             return Ok(None);
         }
-        self.shared.services.load_session(&self.conversation(), self.account()).await.map(Some)
+        // On the heap: most sessions are not recorded, and their calls should not carry the future of the store.
+        boxed(self.shared.services.load_session(&self.conversation(), self.account())).await.map(Some)
     }
 }

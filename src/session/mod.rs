@@ -36,7 +36,7 @@ use crate::execution::{
     RoundProgress, SessionInfo, ToolResultFormatter,
 };
 use crate::explain::{Explainer, Explanation};
-use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor, boxed};
+use crate::host::{Account, EngineEvent, EngineEventKind, RunIdentity, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{EventListener, Kernel, Layers, is_never_called};
 use crate::lifecycle::{Middleware, RunContext};
@@ -233,7 +233,7 @@ impl Session {
         let call = self.name_call(call);
         let name = self.name_occurrence(&call);
         self.halt_if_aborted();
-        let stored = if self.is_recorded { boxed(self.refresh_state()).await } else { Ok(()) };
+        let stored = self.refresh_state().await;
         let scope = self.scope();
         let mut runner = self.runner(&scope, executor);
         let prepared = runner.prepare(call, name.occurrence.clone(), &stored).await;

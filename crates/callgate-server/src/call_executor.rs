@@ -45,7 +45,8 @@ impl Api {
         let Some(servers) = &self.tool_servers else { return Ok(()) };
         for call in calls {
             servers.resolve(call);
-            servers.check(call).await.map_err(server_problem)?;
+            // On the heap: most servers have no tools of their own, and each request would carry the future.
+            Box::pin(servers.check(call)).await.map_err(server_problem)?;
         }
         Ok(())
     }

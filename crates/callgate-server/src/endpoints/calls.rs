@@ -266,3 +266,18 @@ impl Api {
         Ok(operation)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of the future that a handler returns, in bytes.
+    fn future_size<F: Future>(_: impl Fn(&'static Arc<Api>, ApiRequest) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_decision_moves_no_large_future() {
+        assert!(future_size(decide) <= 8 << 10, "{} bytes", future_size(decide));
+    }
+}
