@@ -203,9 +203,13 @@ impl<'de> MapAccess<'de> for &mut ObjectAccess {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let Some((key, value)) = self.members.next() else { return Ok(None) };
-        let read = seed.deserialize(KeyDeserializer(key.clone()));
-        self.next = Some((key.clone(), value));
-        read.map(Some).map_err(|error| error.with_parent_step(ValueStep::Key(key)))
+        match seed.deserialize(KeyDeserializer(&key)) {
+            Ok(read) => {
+                self.next = Some((key, value));
+                Ok(Some(read))
+            }
+            Err(error) => Err(error.with_parent_step(ValueStep::Key(key))),
+        }
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
@@ -220,24 +224,24 @@ impl<'de> MapAccess<'de> for &mut ObjectAccess {
 }
 
 /// An object key, which types can also read as a number or a boolean.
-struct KeyDeserializer(String);
+struct KeyDeserializer<'k>(&'k str);
 
 macro_rules! keys_as {
     ($($method:ident => $visit:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             match self.0.parse() {
                 Ok(value) => visitor.$visit(value),
-                Err(_) => visitor.visit_string(self.0),
+                Err(_) => visitor.visit_str(self.0),
             }
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for KeyDeserializer {
+impl<'de> Deserializer<'de> for KeyDeserializer<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_string(self.0)
+        visitor.visit_str(self.0)
     }
 
     keys_as! {
@@ -259,7 +263,7 @@ impl<'de> Deserializer<'de> for KeyDeserializer {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        ValueDeserializer(Value::String(self.0)).deserialize_newtype_struct(name, visitor)
+        ValueDeserializer(Value::String(self.0.to_owned())).deserialize_newtype_struct(name, visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -272,7 +276,7 @@ impl<'de> Deserializer<'de> for KeyDeserializer {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        ValueDeserializer(Value::String(self.0)).deserialize_enum(name, variants, visitor)
+        ValueDeserializer(Value::String(self.0.to_owned())).deserialize_enum(name, variants, visitor)
     }
 
     forward_to_deserialize_any! {

@@ -13,6 +13,9 @@ use super::{MAX_DEPTH, Map, Number, Value};
 
 pub(super) mod value_position;
 
+/// The members that an object has room for at first. With fewer, most objects would be hashed anew as they grow.
+const USUAL_MEMBERS: usize = 4;
+
 /// The handling of lone surrogates: escaped UTF-16 surrogates that are not part of a pair, such as `\ud83d` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoneSurrogates {
@@ -162,10 +165,10 @@ impl<'t> JsonParser<'t> {
 
     fn object(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
         let depth = self.enter(depth)?;
-        let mut members = Map::new();
         if self.consume(b'}') {
-            return Ok(Value::Object(members));
+            return Ok(Value::Object(Map::new()));
         }
+        let mut members = Map::with_capacity(USUAL_MEMBERS);
         loop {
             if self.peek() != Some(b'"') {
                 return Err(self.error(Kind::Expected("a key in double quotes")));

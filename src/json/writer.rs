@@ -76,7 +76,7 @@ fn write_new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
 pub fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+    while let Some(at) = first_escaped(rest.as_bytes()) {
         out.write_str(rest.get(..at).unwrap_or_default())?;
         match rest.as_bytes().get(at) {
             Some(b'"') => out.write_str("\\\"")?,
@@ -95,9 +95,44 @@ pub fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')
 }
 
+/// The position of the first byte that JSON requires to be escaped.
+fn first_escaped(bytes: &[u8]) -> Option<usize> {
+    let (chunks, _) = bytes.as_chunks();
+    let clean = chunks.iter().take_while(|chunk| !may_hold_escaped(u64::from_le_bytes(**chunk))).count();
+    let from = clean * size_of::<u64>();
+    let mut rest = bytes.get(from..).unwrap_or_default().iter();
+    rest.position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')).map(|at| from + at)
+}
+
+/// Whether one of eight bytes may have to be escaped. Tests them at once: subtracting from a byte that is less than the subtrahend
+/// sets its highest bit, and so does the borrow, which only makes a byte above one that is found look like one.
+const fn may_hold_escaped(bytes: u64) -> bool {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHEST: u64 = EACH << 7;
+    const fn are_less(bytes: u64, than: u64) -> u64 {
+        bytes.wrapping_sub(EACH * than) & !bytes
+    }
+    let quotes = are_less(bytes ^ (EACH * b'"' as u64), 1);
+    let backslashes = are_less(bytes ^ (EACH * b'\\' as u64), 1);
+    (are_less(bytes, 0x20) | quotes | backslashes) & HIGHEST != 0
+}
+
 #[cfg(test)]
 mod tests {
     use crate::json::{json, parse};
+
+    #[test]
+    fn characters_are_escaped_wherever_they_are() {
+        for length in 0..40 {
+            for at in 0..length {
+                for character in ['"', '\\', '\n', '\u{1f}', ' ', '\u{7f}', 'é'] {
+                    let text: String =
+                        (0..length).map(|index| if index == at { character } else { 'a' }).collect();
+                    assert_eq!(json!(text).to_string(), serde_json::to_string(&text).unwrap());
+                }
+            }
+        }
+    }
 
     #[test]
     fn both_layouts_match_serde_json() {

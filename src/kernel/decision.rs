@@ -145,6 +145,11 @@ impl<'c> Decision<'c> {
         &self.input
     }
 
+    /// The final arguments, which the call has if no policy changed them.
+    pub(crate) fn into_input(self) -> Cow<'c, Value> {
+        self.input
+    }
+
     /// Whether a policy changed the arguments.
     #[doc(hidden)]
     pub fn has_changed_input(&self) -> bool {

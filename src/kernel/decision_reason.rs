@@ -1,5 +1,7 @@
 //! The reason of a decision: the message of the policy that decided, redacted. One that says nothing of the call is made when it is asked for.
 
+use std::sync::LazyLock;
+
 use super::CallScope;
 use super::decision::Decision;
 use super::gate::{DecisionCause, GateResult};
@@ -12,6 +14,9 @@ use crate::middleware::{Limit, PolicyKind, describe_missing};
 use crate::policy::Policy;
 use crate::script::{ScriptFinding, ScriptRefusal};
 use crate::template::Template;
+
+/// What a reason that no session affects is made with.
+static NEW_SESSION: LazyLock<SessionState> = LazyLock::new(SessionState::default);
 
 impl GateResult {
     /// The reason of a call that does not run, from its cause.
@@ -104,8 +109,7 @@ impl Decision<'_> {
     /// The reason that a policy alone determines.
     pub(super) fn fixed_reason(&self, by: PolicyRef) -> Option<Reason> {
         let policy = by.find(&self.layers)?;
-        let session = SessionState::default();
-        let view = CallView::new(&self.call, &session);
+        let view = CallView::new(&self.call, &NEW_SESSION);
         let (code, message) = match self.effect {
             Effect::Suspend => {
                 (reason_code::APPROVAL_REQUIRED.to_owned(), question(&self.layers, &self.approvals, view))

@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
+use smallvec::SmallVec;
+
 use super::Policy;
 use crate::call::{CallView, Root};
 use crate::matcher::{Scalar, ScalarTest};
@@ -32,7 +34,7 @@ struct ScalarPath {
 #[derive(Debug)]
 struct ScalarCondition {
     /// The indices of the tests.
-    tests: Box<[u32]>,
+    tests: SmallVec<[u32; 4]>,
     /// Whether the condition holds if they hold.
     is_complete: bool,
 }
@@ -81,10 +83,10 @@ impl ScalarConditions {
         let mut tests = Numbering(HashMap::new());
         let condition = |policy: &Policy| {
             let Some(condition) = &policy.matcher.condition else {
-                return Some(ScalarCondition { tests: Box::default(), is_complete: true });
+                return Some(ScalarCondition { tests: SmallVec::new(), is_complete: true });
             };
             let scalar_tests = condition.required_tests().filter_map(|test| test.as_scalar_test());
-            let of_condition: Box<[u32]> =
+            let of_condition: SmallVec<[u32; 4]> =
                 scalar_tests.map(|(path, test)| tests.number((path_number(path), test))).collect();
             let is_complete = condition.requires_only_tests(of_condition.len());
             (!of_condition.is_empty()).then_some(ScalarCondition { tests: of_condition, is_complete })

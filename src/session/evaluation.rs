@@ -1,5 +1,7 @@
 //! Decides calls without running them: for hosts that ask before they run a call themselves.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::Session;
@@ -13,17 +15,17 @@ use crate::kernel::{Decision, EventListener, Kernel, Layers};
 /// The decision on a call that is not run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Evaluation {
+pub struct Evaluation<'c> {
     /// The id of the call.
-    pub id: String,
+    pub id: &'c str,
     /// The name of the tool.
-    pub tool: String,
+    pub tool: &'c str,
     /// What would happen to the call.
     pub effect: Effect,
     /// Why; its message is redacted.
     pub reason: Reason,
     /// The arguments that the call would run with, not redacted.
-    pub input: Value,
+    pub input: Cow<'c, Value>,
     /// The limits that it would have to acquire before it runs, which can still refuse it.
     pub pending: Vec<String>,
     /// The policies that took part, in order.
@@ -38,11 +40,14 @@ impl Session {
     ///
     /// # Errors
     /// The store does not return the state of a recorded session.
-    pub async fn evaluate_round(&mut self, calls: &[ToolCall]) -> Result<Vec<Evaluation>, StoreError> {
+    pub async fn evaluate_round<'c>(
+        &mut self,
+        calls: &'c [ToolCall],
+    ) -> Result<Vec<Evaluation<'c>>, StoreError> {
         self.refresh_state().await?;
         let layers = self.layers();
         let size = calls.len();
-        let mut decisions: Vec<Decision<'_>> = Vec::with_capacity(size);
+        let mut decisions: Vec<Decision<'c>> = Vec::with_capacity(size);
         for (index, call) in calls.iter().enumerate() {
             decisions.push(self.kernel_for_position(&layers, index, size, None).decide(call, &self.state));
         }
@@ -60,7 +65,7 @@ impl Session {
             if halted.is_some() && decision.effect() < Effect::Invalid {
                 decision = kernel.decide(call, state);
             }
-            evaluations.push(kernel.evaluation(&decision, state));
+            evaluations.push(kernel.evaluation(call, decision, state));
         }
         Ok(evaluations)
     }
@@ -101,17 +106,21 @@ impl Session {
 
 impl Kernel<'_> {
     /// A decision for the host, which does not run the call.
-    fn evaluation(&self, decision: &Decision<'_>, state: &SessionState) -> Evaluation {
-        let call = decision.call();
+    fn evaluation<'c>(
+        &self,
+        call: &'c ToolCall,
+        decision: Decision<'c>,
+        state: &SessionState,
+    ) -> Evaluation<'c> {
         Evaluation {
-            id: call.id.clone(),
-            tool: call.tool.clone(),
+            id: &call.id,
+            tool: &call.tool,
             effect: decision.effect(),
-            reason: self.redacted_reason(decision, state),
-            input: decision.input().clone(),
+            reason: self.redacted_reason(&decision, state),
             pending: decision.pending().map(str::to_owned).collect(),
             policies: decision.policies(),
             revision: self.revision(),
+            input: decision.into_input(),
         }
     }
 }

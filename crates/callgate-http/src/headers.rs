@@ -1,6 +1,7 @@
 //! Reads the headers of a request.
 
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
+use axum::http::header::{self, AsHeaderName};
 use thiserror::Error;
 
 /// The media type of JSON bodies.
@@ -22,12 +23,15 @@ pub enum HeaderError {
 ///
 /// # Errors
 /// There are several values, or the value is not text.
-pub fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, HeaderError> {
+pub fn single_value(
+    headers: &HeaderMap,
+    name: impl AsHeaderName + ToString + Copy,
+) -> Result<Option<&str>, HeaderError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_owned())),
-        (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_owned())),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_string())),
+        (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_string())),
     }
 }
 
@@ -44,6 +48,6 @@ pub fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
 
 /// Whether the content type of the body is JSON.
 pub fn has_json_body(headers: &HeaderMap) -> bool {
-    let kind = single_value(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
+    let kind = single_value(headers, &header::CONTENT_TYPE).ok().flatten().unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON)
 }

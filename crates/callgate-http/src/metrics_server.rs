@@ -52,7 +52,7 @@ impl BearerSecret {
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let Ok(Some(authorization)) = headers::single_value(headers, header::AUTHORIZATION.as_str()) else {
+        let Ok(Some(authorization)) = headers::single_value(headers, &header::AUTHORIZATION) else {
             return false;
         };
         let Some((scheme, token)) = authorization.split_once(' ') else { return false };

@@ -47,7 +47,7 @@ impl OriginPolicy {
     /// # Errors
     /// The origin or the host is not allowed, or its header is invalid.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), OriginError> {
-        if let Some(origin) = single_value(headers, header::ORIGIN.as_str())? {
+        if let Some(origin) = single_value(headers, &header::ORIGIN)? {
             let origin = origin.to_ascii_lowercase();
             let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_loopback_name));
             let is_allowed_origin = self.origins.contains(&origin) || (self.is_local && host == Some(true));
@@ -59,7 +59,7 @@ impl OriginPolicy {
             return Ok(());
         }
         // DNS rebinding: a page whose name was made to resolve to this machine sends that name.
-        let host = single_value(headers, header::HOST.as_str())?.unwrap_or_default();
+        let host = single_value(headers, &header::HOST)?.unwrap_or_default();
         let is_allowed = |name: &str| {
             let is_same = |uri: Uri| uri.host().is_some_and(|host| host.eq_ignore_ascii_case(name));
             let of_origin = |origin: &String| origin.parse::<Uri>().is_ok_and(is_same);

@@ -39,13 +39,13 @@ const MAX_CLICK: usize = 256 << 10;
 /// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The header that only the page sends: a page of another origin can't set it.
-const PAGE_HEADER: &str = "x-callgate-page";
+static PAGE_HEADER: HeaderName = HeaderName::from_static("x-callgate-page");
 /// The header of W3C Trace Context.
-const TRACE_PARENT: &str = "traceparent";
-const TRACE_STATE: &str = "tracestate";
+static TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+static TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The header by which a request may be sent again without effect (draft-ietf-httpapi-idempotency-key-header).
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The headers of every response.
 static SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -130,13 +130,13 @@ impl HttpState {
             let revoked = self.identity.watch_revocation(&caller);
             return Ok(event_stream(&self.api.activity, caller, revoked, self.closing.clone()));
         }
-        let header = |name: &str| single_value(&parts.headers, name).ok().flatten().map(str::to_owned);
-        let trace = RequestTrace { parent: header(TRACE_PARENT), state: header(TRACE_STATE) };
-        let idempotency_key = single_value(&parts.headers, IDEMPOTENCY_KEY);
+        let header = |name: &HeaderName| single_value(&parts.headers, name).ok().flatten().map(str::to_owned);
+        let trace = RequestTrace { parent: header(&TRACE_PARENT), state: header(&TRACE_STATE) };
+        let idempotency_key = single_value(&parts.headers, &IDEMPOTENCY_KEY);
         let idempotency_key =
             idempotency_key.map_err(|error| Problem::invalid(error.to_string()))?.map(str::to_owned);
         let query = parse_query(parts.uri.query().unwrap_or_default());
-        let is_from_page = parts.headers.contains_key(PAGE_HEADER);
+        let is_from_page = parts.headers.contains_key(&PAGE_HEADER);
         let (method, path) = (method.as_str(), path.as_str());
         let unrouted = UnroutedRequest { caller, method, path, query, trace, is_from_page, idempotency_key };
         let routed = self.api.route(unrouted)?;
@@ -155,7 +155,7 @@ impl HttpState {
         certificate: Option<&ClientCertificate>,
     ) -> Result<Caller, Problem> {
         // Of two headers, parsers could choose different ones.
-        let authorization = single_value(headers, header::AUTHORIZATION.as_str());
+        let authorization = single_value(headers, &header::AUTHORIZATION);
         let authorization = authorization.map_err(|error| Problem::invalid(error.to_string()))?;
         if authorization.is_some() {
             return self.verify(Credentials { authorization, certificate }).await;
@@ -255,15 +255,15 @@ impl HttpState {
 
 /// Cross-site request forgery: only the page itself sends this header, and only to the origin that it came from.
 fn check_page_request(headers: &HeaderMap) -> Result<(), Problem> {
-    let text = |name: &str| single_value(headers, name).ok().flatten();
+    let text = |name: &HeaderName| single_value(headers, name).ok().flatten();
     let refused = |detail: &str| Err(Problem::new(403, "not_from_page", detail));
-    if text(PAGE_HEADER).is_none() {
+    if text(&PAGE_HEADER).is_none() {
         return refused("requests with the cookie of the approvals page need the header `x-callgate-page`");
     }
-    let host = text(header::HOST.as_str()).unwrap_or_default();
+    let host = text(&header::HOST).unwrap_or_default();
     let is_same =
         |origin: &str| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host));
-    if text(header::ORIGIN.as_str()).is_some_and(|origin| !is_same(origin)) {
+    if text(&header::ORIGIN).is_some_and(|origin| !is_same(origin)) {
         return refused("the request comes from a page of another origin");
     }
     Ok(())
@@ -323,7 +323,7 @@ fn cookie_response(cookie: String) -> Result<Response, Problem> {
 
 /// The discovery document of AuthZEN.
 fn authzen_configuration(headers: &HeaderMap, is_secure: bool) -> Value {
-    let host = single_value(headers, header::HOST.as_str()).ok().flatten().unwrap_or("localhost");
+    let host = single_value(headers, &header::HOST).ok().flatten().unwrap_or("localhost");
     let scheme = if is_secure { "https" } else { "http" };
     let base = format!("{scheme}://{host}");
     json::json!({

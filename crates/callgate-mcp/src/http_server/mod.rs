@@ -321,7 +321,7 @@ impl ServerState {
     ) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two headers, parsers could choose different ones.
-        let authorization = single_value(headers, header::AUTHORIZATION.as_str());
+        let authorization = single_value(headers, &header::AUTHORIZATION);
         let result = match authorization {
             Ok(authorization) => identity.authenticate(Credentials { authorization, certificate }).await,
             Err(error) => Err(AuthenticationError::Rejected(error.to_string())),

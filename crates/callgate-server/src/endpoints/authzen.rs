@@ -157,41 +157,47 @@ fn entity_document(entity: Entity) -> Value {
     json!({ "type": entity.r#type, "id": entity.id, "properties": entity.properties.unwrap_or_default() })
 }
 
-async fn evaluate(api: &Api, request: &ApiRequest, body: EvaluationBody) -> Result<Evaluation, Problem> {
+/// A decision of AuthZEN. It permits a call only if nothing else is needed: no approval, no answer of a policy in the tool's place.
+struct AuthzenDecision {
+    permits: bool,
+    document: Value,
+}
+
+impl From<&Evaluation<'_>> for AuthzenDecision {
+    fn from(evaluation: &Evaluation<'_>) -> Self {
+        let Evaluation { effect, reason, revision, .. } = evaluation;
+        let permits = *effect == Effect::Run;
+        let policy =
+            reason.policy.as_ref().map_or("no policy".to_owned(), |policy| format!("policy {policy}"));
+        let document = json!({
+            "decision": permits,
+            "context": {
+                "id": reason.code,
+                "reason_user": { "en": reason.message },
+                "reason_admin": { "en": format!("{policy}, revision {revision}") },
+                "effect": effect,
+            },
+        });
+        Self { permits, document }
+    }
+}
+
+async fn decide(api: &Api, request: &ApiRequest, body: EvaluationBody) -> Result<AuthzenDecision, Problem> {
     let (mut call, context) = body.into_call();
     let session = SessionRequest { name: None, context: Some(context), task: None };
     let CallerSession { mut session, context, .. } = api.open_session(&request.caller, session)?;
     call.context = context;
     api.tool_servers.iter().for_each(|servers| servers.resolve(&mut call));
-    let mut evaluations = session.evaluate_round(std::slice::from_ref(&call)).await?;
-    evaluations
-        .pop()
-        .ok_or_else(|| Problem::new(500, "internal_error", "Callgate failed to decide this call"))
-}
-
-/// A decision is true only if nothing else is needed: no approval, no answer of a policy in the tool's place.
-fn is_permitted(evaluation: &Evaluation) -> bool {
-    evaluation.effect == Effect::Run
-}
-
-fn decision(evaluation: &Evaluation) -> Value {
-    json!({
-        "decision": is_permitted(evaluation),
-        "context": {
-            "id": evaluation.reason.code,
-            "reason_user": { "en": evaluation.reason.message },
-            "reason_admin": { "en": match &evaluation.reason.policy {
-                Some(policy) => format!("policy {policy}, revision {}", evaluation.revision),
-                None => format!("no policy, revision {}", evaluation.revision),
-            } },
-            "effect": evaluation.effect,
-        },
-    })
+    let evaluations = session.evaluate_round(std::slice::from_ref(&call)).await?;
+    let evaluation = evaluations
+        .first()
+        .ok_or_else(|| Problem::new(500, "internal_error", "Callgate failed to decide this call"))?;
+    Ok(evaluation.into())
 }
 
 async fn evaluation(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
     let body = request.take_body()?;
-    Ok(ApiResponse::ok(&decision(&evaluate(api, &request, body).await?)))
+    Ok(ApiResponse::ok(&decide(api, &request, body).await?.document))
 }
 
 async fn evaluations(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, Problem> {
@@ -203,16 +209,16 @@ async fn evaluations(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiRespo
     if body.evaluations.is_empty() {
         let alone = EvaluationItem { subject: None, action: None, resource: None, context: None };
         let whole = complete(&body, alone)?;
-        return Ok(ApiResponse::ok(&decision(&evaluate(api, &request, whole).await?)));
+        return Ok(ApiResponse::ok(&decide(api, &request, whole).await?.document));
     }
     let mut decisions = Vec::new();
     for item in body.evaluations.clone() {
-        let evaluation = evaluate(api, &request, complete(&body, item)?).await?;
-        decisions.push(decision(&evaluation));
+        let AuthzenDecision { permits, document } = decide(api, &request, complete(&body, item)?).await?;
+        decisions.push(document);
         let is_last = match semantic {
             EvaluationsSemantic::ExecuteAll => false,
-            EvaluationsSemantic::DenyOnFirstDeny => !is_permitted(&evaluation),
-            EvaluationsSemantic::PermitOnFirstPermit => is_permitted(&evaluation),
+            EvaluationsSemantic::DenyOnFirstDeny => !permits,
+            EvaluationsSemantic::PermitOnFirstPermit => permits,
         };
         if is_last {
             break;

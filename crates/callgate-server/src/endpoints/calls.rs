@@ -111,7 +111,7 @@ async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
     };
     ApiResponse::from_document(&Decisions {
         decision: evaluations.first().filter(|_| !is_round),
-        decisions: is_round.then_some(&evaluations),
+        decisions: is_round.then_some(evaluations.as_slice()),
         explanation: explanations.as_ref().filter(|_| !is_round).and_then(|all| all.first()),
         explanations: explanations.as_ref().filter(|_| is_round),
     })
@@ -121,9 +121,9 @@ async fn decide(api: &Arc<Api>, mut request: ApiRequest) -> Result<ApiResponse, 
 #[derive(Serialize)]
 struct Decisions<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<&'e Evaluation>,
+    decision: Option<&'e Evaluation<'e>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decisions: Option<&'e Vec<Evaluation>>,
+    decisions: Option<&'e [Evaluation<'e>]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<&'e Option<Explanation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
