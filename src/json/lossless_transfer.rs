@@ -5,9 +5,8 @@
 //! newtype structs come from Rust types, never from data, so no key and no string of an input can start a transfer.
 
 use std::cell::RefCell;
-use std::fmt::Write;
 
-use super::Value;
+use super::{Value, write_compact};
 
 /// The newtype struct name by which a value identifies itself.
 pub(super) const NEWTYPE_NAME: &str = "$callgate::json::Value";
@@ -75,7 +74,7 @@ pub(super) fn pass_to_serializer(value: &Value) -> bool {
         TransferSlot::Wanted => replace_slot(TransferSlot::Filled(value.clone())),
         TransferSlot::TextWanted(mut text) => {
             // A string accepts everything that is written to it.
-            let _ = write!(text, "{value}");
+            let _ = write_compact(value, &mut text);
             replace_slot(TransferSlot::TextWritten(text))
         }
         _ => return false,

@@ -46,6 +46,7 @@ pub use serialize::{to_string_pretty, to_value, to_writer};
 pub use text_serializer::append_json;
 pub use text_serializer::to_string;
 pub use value::{Entry, Index, Map, Value};
+use writer::write_compact;
 #[doc(hidden)]
 pub use writer::write_string;
 

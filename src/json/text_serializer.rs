@@ -1,11 +1,11 @@
 //! `to_string`: any `Serialize` type → compact JSON text, without a [`Value`] for its structs, lists and strings.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use serde::ser::{self, Serialize};
 
 use super::serialize::ObjectSerializer;
-use super::{Error, Value, lossless_transfer, write_string};
+use super::{Error, Value, lossless_transfer, write_compact, write_string};
 
 /// Converts any `Serialize` type into compact JSON text: that of its value.
 ///
@@ -31,7 +31,7 @@ struct TextSerializer<'t>(&'t mut String);
 
 impl TextSerializer<'_> {
     fn write_value(self, value: &Value) -> Result<(), Error> {
-        write!(self.0, "{value}").map_err(ser::Error::custom)
+        write_compact(value, self.0).map_err(ser::Error::custom)
     }
 
     fn write_string(self, text: &str) -> Result<(), Error> {

@@ -18,6 +18,11 @@ impl Display for Map {
     }
 }
 
+/// Writes a value without spaces, as its `Display` does.
+pub(super) fn write_compact(value: &Value, out: &mut impl Write) -> fmt::Result {
+    write_value(value, None, out)
+}
+
 /// Writes a value; indented if the indent of its line is given.
 fn write_value(value: &Value, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     match value {

@@ -106,6 +106,11 @@ impl GateResult {
 }
 
 impl Decision<'_> {
+    /// Whether its reason says nothing of the call, so that there is nothing to redact.
+    pub(super) fn has_fixed_reason(&self) -> bool {
+        self.reason.is_none() && self.fixed_reason.is_some()
+    }
+
     /// The reason that a policy alone determines.
     pub(super) fn fixed_reason(&self, by: PolicyRef) -> Option<Reason> {
         let policy = by.find(&self.layers)?;

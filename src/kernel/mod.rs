@@ -295,6 +295,9 @@ impl<'k> Kernel<'k> {
     /// The reason of a decision, with its message redacted; withheld if redaction panics.
     pub(crate) fn redacted_reason(&self, decision: &Decision<'_>, session: &SessionState) -> Reason {
         let mut reason = decision.reason();
+        if decision.has_fixed_reason() {
+            return reason;
+        }
         let message = catch_unwind(AssertUnwindSafe(|| {
             let subject = self.subject(&decision.call);
             let view = CallView { input: &decision.input, ..subject.view(session) };

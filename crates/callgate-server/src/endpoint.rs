@@ -97,6 +97,9 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// The values of the path's parameters, if the path is this endpoint's.
     pub(crate) fn matches(&self, path: &str) -> Option<Vec<String>> {
+        if !self.path.contains('{') {
+            return (self.path == path).then(Vec::new);
+        }
         let (mut expected, mut found) = (self.path.split('/'), path.split('/'));
         let mut parameters = Vec::new();
         loop {
