@@ -10,29 +10,68 @@ use super::harness::{RunningServer, call};
 
 const RULES: &str = "policies: [ { id: ask, match: pay, approval: { message: 'Pay?', expires: 1h } } ]";
 
+/// An open stream of events.
+struct EventStream {
+    socket: TcpStream,
+    text: String,
+}
+
+impl EventStream {
+    async fn open(server: &RunningServer) -> Self {
+        let mut socket = TcpStream::connect(&server.address).await.unwrap();
+        let request = format!(
+            "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+            server.address, server.token
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut stream = Self { socket, text: String::new() };
+        stream.read_until(": connected").await;
+        stream
+    }
+
+    /// Reads until the stream has more of `wanted`.
+    async fn read_until(&mut self, wanted: &str) {
+        while !self.text.contains(wanted) {
+            let mut bytes = [0; 4096];
+            let read = tokio::time::timeout(Duration::from_secs(60), self.socket.read(&mut bytes)).await;
+            let count = read.unwrap_or_else(|_| panic!("no {wanted} in {}", self.text)).unwrap();
+            assert!(count > 0, "the stream ended: {}", self.text);
+            self.text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        self.text.clear();
+    }
+}
+
 #[tokio::test]
 async fn a_stream_reports_requests_and_answers() {
     let server = RunningServer::new(RULES).await;
-    let mut socket = TcpStream::connect(&server.address).await.unwrap();
-    let request = format!(
-        "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
-        server.address, server.token
-    );
-    socket.write_all(request.as_bytes()).await.unwrap();
-    let mut text = String::new();
-    let mut read_until = async |wanted: &str| {
-        while !text.contains(wanted) {
-            let mut bytes = [0; 4096];
-            let read = tokio::time::timeout(Duration::from_secs(60), socket.read(&mut bytes)).await;
-            let count = read.unwrap_or_else(|_| panic!("no {wanted} in {text}")).unwrap();
-            assert!(count > 0, "the stream ended: {text}");
-            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        }
-    };
-    read_until(": connected").await;
+    let mut stream = EventStream::open(&server).await;
     server.post("/v1/calls", &call("c1", "pay", json!({}))).await;
-    read_until("event: approval_requested").await;
+    stream.read_until("event: approval_requested").await;
     let pending = server.pending().await;
     server.answer(&pending[0], "deny").await;
-    read_until("event: answer_recorded").await;
+    stream.read_until("event: answer_recorded").await;
+}
+
+#[tokio::test]
+async fn a_stream_reports_what_other_processes_request_and_answer() {
+    let server = RunningServer::new(RULES).await;
+    let other = server.beside(RULES).await;
+    let mut stream = EventStream::open(&server).await;
+    // Requests from before the first comparison are no change.
+    let mut requested = 0;
+    loop {
+        requested += 1;
+        other.post("/v1/calls", &call(&format!("c{requested}"), "pay", json!({}))).await;
+        let changed = stream.read_until("event: approvals_changed");
+        if tokio::time::timeout(Duration::from_secs(5), changed).await.is_ok() {
+            break;
+        }
+        assert!(requested < 10, "{}", stream.text);
+    }
+    let pending = server.pending().await;
+    assert_eq!(pending.len(), requested);
+    other.answer(&pending[0], "deny").await;
+    stream.read_until("event: approvals_changed").await;
+    assert_eq!(server.pending().await.len(), requested - 1);
 }

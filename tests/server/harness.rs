@@ -112,6 +112,12 @@ impl RunningServer {
         Self::listen(server, folder).await
     }
 
+    /// Another server with the same state.
+    pub async fn beside(&self, rules: &str) -> Self {
+        let (server, _) = server_and_engine(rules, self.folder.path(), |builder| builder);
+        Self::listen(server, tempfile::tempdir().unwrap()).await
+    }
+
     async fn listen(server: DecisionServer, folder: TempDir) -> Self {
         let (server, token) = server.with_local_approver("ann").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -63,7 +63,7 @@ function listen() {
   };
   events.onopen = () => { byId("connection").textContent = "Live"; refresh(); };
   events.onerror = () => { byId("connection").textContent = "Reconnecting…"; };
-  for (const name of ["approval_requested", "approval_answered", "answer_recorded", "lagged"]) events.addEventListener(name, refresh);
+  for (const name of ["approval_requested", "approval_answered", "answer_recorded", "approvals_changed", "lagged"]) events.addEventListener(name, refresh);
   for (const name of ["call_completed", "rules_applied", "rules_pending"]) {
     events.addEventListener(name, () => { if (state.view !== "pending") refresh(); });
   }

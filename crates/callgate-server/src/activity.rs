@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use callgate::approval::LedgerKey;
 use callgate::json::{Map, Value, json};
 use callgate::{EngineEvent, EngineEventKind, Observer};
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
 use crate::approval_list::ApprovalList;
 use crate::session_name::shown_name;
@@ -23,6 +23,7 @@ const MAX_BACKLOG: usize = 1_024;
 pub(crate) struct Activity {
     entries: Mutex<Entries>,
     streams: broadcast::Sender<Arc<ActivityEntry>>,
+    stream_opened: Notify,
     /// The approval requests, with what the events changed.
     pub(crate) approvals: ApprovalList,
 }
@@ -54,6 +55,7 @@ impl Activity {
         Arc::new(Self {
             entries: Mutex::default(),
             streams: broadcast::channel(MAX_BACKLOG).0,
+            stream_opened: Notify::new(),
             approvals: ApprovalList::default(),
         })
     }
@@ -64,7 +66,19 @@ impl Activity {
 
     /// The events from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<ActivityEntry>> {
-        self.streams.subscribe()
+        let events = self.streams.subscribe();
+        self.stream_opened.notify_one();
+        events
+    }
+
+    /// Whether streams are open.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.streams.receiver_count() > 0
+    }
+
+    /// Resolves when a stream has been opened since the last call.
+    pub(crate) async fn stream_opened(&self) {
+        self.stream_opened.notified().await;
     }
 
     /// The last entries for which `is_meant` holds, the newest first.
@@ -108,6 +122,14 @@ impl Activity {
         entries.last.push_back(Arc::clone(&entry));
         // Below the lock, so that streams get the events in the order of their numbers. Nobody may be listening.
         let _ = self.streams.send(entry);
+    }
+
+    /// Tells open streams of a tenant that lists have changed. It is no entry, and has the number of the last one.
+    pub(crate) fn announce(&self, event: &'static str, tenant: Option<Value>) {
+        let document = json!({ "event": event, "time": jiff::Timestamp::now().to_string() });
+        let entries = self.lock();
+        let entry = ActivityEntry { number: entries.count, event, tenant, session: None, document };
+        let _ = self.streams.send(Arc::new(entry));
     }
 }
 

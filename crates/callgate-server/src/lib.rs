@@ -14,6 +14,7 @@ mod answer_link;
 mod approver;
 mod approval_document;
 mod approval_list;
+mod approval_watch;
 mod api;
 mod session_factory;
 mod endpoint;

@@ -232,6 +232,7 @@ impl DecisionServer {
             followed: self.followed,
             closing: closing.clone(),
         };
+        let is_shared = self.store.is_shared();
         let api = Arc::new(Api::new(self.engine, self.store, self.activity.0, settings));
         let state = Arc::new(HttpState {
             api: Arc::clone(&api),
@@ -254,7 +255,13 @@ impl DecisionServer {
                     tls.watch(log).await;
                 }
             };
-            tokio::join!(identity.watch(watched_file, log), certificates);
+            let approvals = async {
+                // Nobody else has the state otherwise.
+                if is_shared {
+                    watching.api.watch_approvals().await;
+                }
+            };
+            tokio::join!(identity.watch(watched_file, log), certificates, approvals);
         });
         let handler = ServerHandler { state, probes: health.routes() };
         let drained = Arc::clone(&api);
