@@ -13,7 +13,7 @@ use super::{MAX_DEPTH, Map, Number, Value};
 
 pub(super) mod value_position;
 
-/// The members that an object has room for at first. With fewer, most objects would be hashed anew as they grow.
+/// The members that an object has room for at first. With fewer, most objects would be hashed again as they grow.
 const USUAL_MEMBERS: usize = 4;
 
 /// The handling of lone surrogates: escaped UTF-16 surrogates that are not part of a pair, such as `\ud83d` alone.
