@@ -1,5 +1,6 @@
 //! The contract of state stores: one test suite that every store runs.
 
+pub mod announcements;
 mod cache_model;
 mod caches;
 mod clocks;

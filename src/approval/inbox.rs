@@ -12,7 +12,7 @@ use super::ledger_error::LedgerError;
 use super::requirement::ApprovalRequirement;
 use super::tally::{IgnoredAnswer, Tally, count_answers};
 use crate::diagnostic::closest_match;
-use crate::host::{Clock, StateStore};
+use crate::host::{Announcements, Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
 use crate::principal::Principal;
 use crate::safe_text::escape_controls;
@@ -44,6 +44,11 @@ impl Inbox {
 
     fn ledger(&self) -> Ledger<'_> {
         Ledger::new(self.store.clone(), &*self.clock)
+    }
+
+    /// What processes that share the store announce from now on.
+    pub fn announcements(&self) -> Announcements {
+        self.store.announcements()
     }
 
     /// All requests, including those of completed calls, ordered by conversation and id.

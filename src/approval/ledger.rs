@@ -40,11 +40,14 @@ impl LedgerKey {
     }
 
     /// The key of its record in [`space::CALLS`].
-    pub(crate) fn record_key(&self) -> String {
+    #[doc(hidden)]
+    pub fn record_key(&self) -> String {
         json::canonical_text(&json!([self.conversation, self.occurrence_id]))
     }
 
-    fn from_record_key(key: &str) -> Option<Self> {
+    /// The name of a record in [`space::CALLS`].
+    #[doc(hidden)]
+    pub fn from_record_key(key: &str) -> Option<Self> {
         let value = json::parse(key).ok()?;
         let text = |index: usize| value.get(index).and_then(json::Value::as_str).map(str::to_owned);
         Some(Self { conversation: text(0)?, occurrence_id: text(1)? })
@@ -126,28 +129,36 @@ impl<'l> Ledger<'l> {
         keys: &Keys,
         claimed: bool,
     ) -> Result<Result<ApprovalRequest, Box<LedgerEntry>>, LedgerError> {
-        self.update(name, |current| {
-            let mut entry = current.unwrap_or_else(|| fresh.clone());
-            let free = match entry.stage {
-                CallStage::Waiting => true,
-                CallStage::Claimed { .. } => claimed,
-                CallStage::Settled { .. } => false,
-            };
-            if !free || !entry.is_for_same_call(fresh) {
-                return Ok((None, Err(Box::new(entry))));
-            }
-            let recorded = entry.bound_request(keys).and_then(Result::ok).map(|(recorded, _)| recorded);
-            if let (Some(known), Some(recorded), CallStage::Waiting) =
-                (&entry.request, recorded, &entry.stage)
-                && recorded.is_equivalent_to(question)
-            {
-                return Ok((None, Ok(known.clone())));
-            }
-            entry.stage = CallStage::Waiting;
-            entry.set_request(request.clone());
-            Ok((Some(entry), Ok(request.clone())))
-        })
-        .await
+        let mut is_new = false;
+        let recorded = self
+            .update(name, |current| {
+                is_new = false;
+                let mut entry = current.unwrap_or_else(|| fresh.clone());
+                let free = match entry.stage {
+                    CallStage::Waiting => true,
+                    CallStage::Claimed { .. } => claimed,
+                    CallStage::Settled { .. } => false,
+                };
+                if !free || !entry.is_for_same_call(fresh) {
+                    return Ok((None, Err(Box::new(entry))));
+                }
+                let recorded = entry.bound_request(keys).and_then(Result::ok).map(|(recorded, _)| recorded);
+                if let (Some(known), Some(recorded), CallStage::Waiting) =
+                    (&entry.request, recorded, &entry.stage)
+                    && recorded.is_equivalent_to(question)
+                {
+                    return Ok((None, Ok(known.clone())));
+                }
+                entry.stage = CallStage::Waiting;
+                entry.set_request(request.clone());
+                is_new = true;
+                Ok((Some(entry), Ok(request.clone())))
+            })
+            .await?;
+        if is_new {
+            self.store.announce_approval(&name.record_key());
+        }
+        Ok(recorded)
     }
 
     /// Records an answer.
@@ -156,12 +167,15 @@ impl<'l> Ledger<'l> {
         name: &LedgerKey,
         response: &ResponsePart,
     ) -> Result<LedgerEntry, LedgerError> {
-        self.update(name, |current| {
-            let mut entry = current.ok_or_else(|| LedgerError::NotFound(name.occurrence_id.clone()))?;
-            entry.add_answer(response)?;
-            Ok((Some(entry.clone()), entry))
-        })
-        .await
+        let answered = self
+            .update(name, |current| {
+                let mut entry = current.ok_or_else(|| LedgerError::NotFound(name.occurrence_id.clone()))?;
+                entry.add_answer(response)?;
+                Ok((Some(entry.clone()), entry))
+            })
+            .await?;
+        self.store.announce_approval(&name.record_key());
+        Ok(answered)
     }
 
     /// Claims a call, to run it. `fresh` is its entry as it was read, or the entry for a call without one. The recorded request must have the

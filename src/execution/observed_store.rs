@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::observers::Observers;
 use crate::call::Amount;
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, EngineEventKind,
-    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordBatch, RecordKey, RecordPage,
-    RecordStore, StateStore, StoreFuture, with_store_timeout,
+    Account, Announcements, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
+    EngineEventKind, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordBatch,
+    RecordKey, RecordPage, RecordStore, StateStore, StoreFuture, with_store_timeout,
 };
 
 /// A store whose failures are reported.
@@ -137,6 +137,14 @@ impl RecordStore for ObservedStore {
         account: &'a Account,
     ) -> StoreFuture<'a, RecordBatch> {
         self.observe(move || self.inner.record_batch(keys, account))
+    }
+
+    fn announce_approval(&self, key: &str) {
+        self.inner.announce_approval(key);
+    }
+
+    fn announcements(&self) -> Announcements {
+        self.inner.announcements()
     }
 
     fn is_shared(&self) -> bool {

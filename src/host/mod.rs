@@ -1,6 +1,7 @@
 //! The interfaces that the embedding program implements: tool executor, clock, state store and observers.
 
 mod account;
+mod announcements;
 mod cache_store;
 mod clock;
 mod closure_tools;
@@ -13,6 +14,7 @@ mod state_store;
 mod store_operation;
 
 pub use account::Account;
+pub use announcements::{Announcement, Announcements, Announcer};
 pub use cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
 pub(crate) use clock::boxed;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::Account;
 use super::store_operation::StoreFuture;
+use super::{Account, Announcements};
 use crate::json::Value;
 
 /// The largest value of a record, in bytes of JSON. A larger value is not written, nor is one that is nested too deeply to
@@ -174,6 +174,17 @@ pub trait RecordStore: Send + Sync {
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
         let _ = now;
         Box::pin(async { Ok(0) })
+    }
+
+    /// Tells the processes that share the store that an approval request was made or answered: the key of its record in [`space::CALLS`].
+    /// Returns at once. It may be lost, so whoever listens also reads the store from time to time.
+    fn announce_approval(&self, key: &str) {
+        let _ = key;
+    }
+
+    /// What this and other processes announce from now on.
+    fn announcements(&self) -> Announcements {
+        Announcements::none()
     }
 
     /// Whether the store is persistent and other processes see what this one writes.

@@ -10,7 +10,7 @@ use super::cache_store::{CacheEntry, CacheLookup, CacheSpace, CacheStore};
 use super::limit_store::{LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore};
 use super::record_store::{ConditionalWrite, Record, RecordBatch, RecordKey, RecordPage, RecordStore};
 use super::store_operation::StoreFuture;
-use super::{Account, BoxFuture};
+use super::{Account, Announcements, BoxFuture};
 use crate::call::Amount;
 
 /// A store for all state of policies: limits, cached results and records. Every type that implements the three traits is one.
@@ -163,6 +163,14 @@ impl RecordStore for CombinedStore {
 
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
         self.records.remove_expired(now)
+    }
+
+    fn announce_approval(&self, key: &str) {
+        self.records.announce_approval(key);
+    }
+
+    fn announcements(&self) -> Announcements {
+        self.records.announcements()
     }
 
     fn is_shared(&self) -> bool {

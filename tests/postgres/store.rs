@@ -49,6 +49,13 @@ fn shares_its_capacity_fairly() {
 }
 
 #[test]
+fn hosts_hear_what_others_announce() {
+    let server = PostgresServer::start();
+    let schema = server.new_schema();
+    store_contract::announcements::check_all(|| Arc::new(server.open(&schema).unwrap()));
+}
+
+#[test]
 fn limits_follow_the_clock_of_the_server() {
     let server = PostgresServer::start();
     let store = server.open("clocks").unwrap();

@@ -47,6 +47,12 @@ fn shares_its_capacity_fairly() {
 }
 
 #[test]
+fn hosts_hear_what_others_announce() {
+    let server = RedisServer::start();
+    store_contract::announcements::check_all(|| Arc::new(server.open("announcements").unwrap()));
+}
+
+#[test]
 fn limits_follow_the_clock_of_the_server() {
     let server = RedisServer::start();
     let store = server.open("clocks").unwrap();

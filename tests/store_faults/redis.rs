@@ -71,14 +71,8 @@ fn its_server_has_no_memory_left() {
 
 #[test]
 fn a_replica_takes_over() {
-    let start = || RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]);
-    let mut servers = [start(), start()];
-    let follow = |servers: &[RedisServer; 2], replica: usize| {
-        let port = servers[1 - replica].port.to_string();
-        servers[replica].cli(&["replicaof", "127.0.0.1", &port]);
-        wait_until(|| servers[replica].cli(&["info", "replication"]).contains("master_link_status:up"));
-    };
-    follow(&servers, 1);
+    let mut servers = [(); 2].map(|()| start_replicable());
+    follow(&servers[1], &servers[0]);
     let url = format!("redis://127.0.0.1:{},127.0.0.1:{}/0?replicas=1", servers[0].port, servers[1].port);
     let size =
         Size::of(Size { calls: 150, kills: 2, faults: 1 }, Size { calls: 2_000, kills: 100, faults: 10 });
@@ -88,7 +82,47 @@ fn a_replica_takes_over() {
         servers[1 - primary].cli(&["replicaof", "no", "one"]);
         // The old primary comes back as the replica of the new one.
         servers[primary].restart();
-        follow(&servers, primary);
+        follow(&servers[primary], &servers[1 - primary]);
         primary = 1 - primary;
     });
+}
+
+/// The machine of the primary is gone: it refuses nothing, and closes no connection.
+#[test]
+fn a_replica_takes_over_from_a_silent_primary() {
+    let [mut primary, mut successor, mut replica] = [(); 3].map(|()| start_replicable());
+    follow(&successor, &primary);
+    follow(&replica, &primary);
+    let proxy = CuttingProxy::start(primary.port);
+    let ports = [proxy.port, successor.port, replica.port].map(|port| format!("127.0.0.1:{port}"));
+    let url = format!("redis://{}/0?replicas=1", ports.join(","));
+    let size =
+        Size::of(Size { calls: 150, kills: 2, faults: 1 }, Size { calls: 2_000, kills: 100, faults: 1 });
+    run("redis, failover from a silent primary", &url, size, |_| {
+        proxy.silence(true);
+        primary.stop();
+        // Each confirmed write is at one of them; the one that has received more has all.
+        if replicated_bytes(&replica) > replicated_bytes(&successor) {
+            std::mem::swap(&mut replica, &mut successor);
+        }
+        successor.cli(&["replicaof", "no", "one"]);
+        follow(&replica, &successor);
+    });
+}
+
+fn start_replicable() -> RedisServer {
+    RedisServer::start_with(&["--repl-diskless-sync-delay", "0"])
+}
+
+/// Makes a server the replica of another one, in step with it.
+fn follow(replica: &RedisServer, primary: &RedisServer) {
+    replica.cli(&["replicaof", "127.0.0.1", &primary.port.to_string()]);
+    wait_until(|| replica.cli(&["info", "replication"]).contains("master_link_status:up"));
+}
+
+/// How much a replica has received.
+fn replicated_bytes(replica: &RedisServer) -> u64 {
+    let information = replica.cli(&["info", "replication"]);
+    let offset = information.lines().find_map(|line| line.strip_prefix("slave_repl_offset:"));
+    offset.and_then(|offset| offset.trim().parse().ok()).unwrap()
 }

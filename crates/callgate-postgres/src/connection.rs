@@ -162,15 +162,15 @@ impl PostgresSettings {
         Ok(Connector { hosts: self.hosts.clone(), tls })
     }
 
-    /// A connection of its own, whose messages `on_message` gets until it ends.
+    /// A connection of its own, whose notifications `on_payload` gets until it ends, and `None` when it begins to hear them.
     pub(crate) async fn listen(
         &self,
         statement: &str,
-        on_message: impl Fn() + Send + Sync + 'static,
+        on_payload: impl Fn(Option<&str>) + Send + Sync + 'static,
     ) -> Result<(), String> {
         match self.uses_tls {
-            true => follow(connect_in_time(&self.hosts, self.tls()?).await?, statement, on_message).await,
-            false => follow(connect_in_time(&self.hosts, NoTls).await?, statement, on_message).await,
+            true => follow(connect_in_time(&self.hosts, self.tls()?).await?, statement, on_payload).await,
+            false => follow(connect_in_time(&self.hosts, NoTls).await?, statement, on_payload).await,
         }
     }
 
@@ -285,7 +285,7 @@ fn is_unconfirmed_commit(notice: &DbError) -> bool {
 async fn follow<S>(
     (client, mut connection): (Client, Connection<Socket, S>),
     statement: &str,
-    on_message: impl Fn() + Send + Sync,
+    on_payload: impl Fn(Option<&str>) + Send + Sync,
 ) -> Result<(), String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -293,7 +293,8 @@ where
     let reading = async {
         loop {
             match poll_fn(|context| connection.poll_message(context)).await {
-                Some(Ok(_)) => on_message(),
+                Some(Ok(AsyncMessage::Notification(heard))) => on_payload(Some(heard.payload())),
+                Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.to_string()),
                 None => return Err("the connection has ended".to_owned()),
             }
@@ -301,7 +302,7 @@ where
     };
     let sending = async {
         client.batch_execute(statement).await.map_err(|error| error.to_string())?;
-        on_message();
+        on_payload(None);
         std::future::pending::<Result<(), String>>().await
     };
     tokio::select! { ended = reading => ended, failed = sending => failed }

@@ -11,12 +11,12 @@ use super::error::{PostgresError, opening_message};
 use super::limit_queue::{AcquisitionAnswer, LimitQueue, WaitingAcquisition};
 use super::limits::{self, LimitChange, LimitRequest};
 use super::records;
-use super::schema::{self, slot_channel};
+use super::schema::{self, channel_name};
 use super::slot_lease;
 use super::slots::{HeldSlots, SlotChange};
 use super::transaction::begin;
 use super::usage::Pool;
-use callgate::host::{LimitAcquisition, LimitCorrection, StoreError};
+use callgate::host::{Announcer, LimitAcquisition, LimitCorrection, StoreError};
 use callgate::state::acquisition_times::AcquisitionTimes;
 use callgate::state::capacity::Capacity;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
@@ -42,6 +42,7 @@ pub(crate) struct Database {
     pub(crate) pool: ConnectionPool,
     pub(crate) capacity: Capacity,
     pub(crate) slots_freed: Notify,
+    pub(crate) announcer: Announcer,
     clock: StoreClock,
     slots: Mutex<HeldSlots>,
     queue: LimitQueue,
@@ -69,6 +70,7 @@ impl Database {
             pool,
             capacity,
             slots_freed: Notify::new(),
+            announcer: Announcer::default(),
             clock,
             slots: Mutex::new(HeldSlots::new(owner)),
             queue: LimitQueue::new(),
@@ -260,7 +262,7 @@ impl Database {
     }
 
     async fn flush_in_turn(&self) -> Result<(), PostgresError> {
-        let channel = slot_channel(&self.settings.schema);
+        let channel = channel_name(&self.settings.schema);
         let released = self.slots().take_released();
         let mut result = Ok(());
         for (owner, keys) in released {
@@ -307,7 +309,7 @@ impl Database {
         let database = self.pool.get().await?;
         let retired: Vec<_> = self.slots().retired().map(|owner| (owner.id, owner.stored())).collect();
         for (owner, held) in retired {
-            slot_lease::correct(&database, owner, &held, &slot_channel(&self.settings.schema)).await?;
+            slot_lease::correct(&database, owner, &held, &channel_name(&self.settings.schema)).await?;
             if held.is_empty() {
                 slot_lease::unregister(&database, owner).await?;
                 self.slots().remove_owner(owner);
@@ -339,7 +341,7 @@ impl Database {
         for owner in owners {
             slot_lease::unregister(&transaction, owner).await?;
         }
-        transaction.batch_execute(&format!("NOTIFY {}", slot_channel(&self.settings.schema))).await?;
+        transaction.batch_execute(&format!("NOTIFY {}", channel_name(&self.settings.schema))).await?;
         transaction.commit().await?;
         Ok(())
     }

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use super::records::{self, SerializedWrite};
 use super::store::PostgresStore;
 use callgate::host::{
-    Account, ConditionalWrite, Record, RecordBatch, RecordKey, RecordPage, RecordStore, StoreFuture,
+    Account, Announcements, ConditionalWrite, Record, RecordBatch, RecordKey, RecordPage, RecordStore,
+    StoreFuture,
 };
 use callgate::state::records::check_size;
 
@@ -90,6 +91,16 @@ impl RecordStore for PostgresStore {
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
         let store = Arc::clone(&self.shared);
         Box::pin(self.run(async move { store.remove_expired(now).await }))
+    }
+
+    fn announce_approval(&self, key: &str) {
+        let (key, store) = (key.to_owned(), Arc::clone(&self.shared));
+        // It runs to its end. If it fails, listeners find the change when they read the store.
+        drop(self.run_bounded(async move { store.announce_approval(&key).await }));
+    }
+
+    fn announcements(&self) -> Announcements {
+        self.shared.announcer.subscribe()
     }
 
     fn is_shared(&self) -> bool {

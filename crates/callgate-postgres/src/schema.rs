@@ -104,8 +104,8 @@ pub(crate) async fn migrate(
     Ok(Ok(()))
 }
 
-/// The channel on which the release of slots is notified.
-pub(crate) fn slot_channel(schema: &str) -> String {
+/// The channel of all notifications.
+pub(crate) fn channel_name(schema: &str) -> String {
     format!("callgate_{schema}")
 }
 

@@ -264,13 +264,16 @@ async fn primaries(settings: &RedisSettings) -> Result<Vec<ServerAddress>, Redis
     Err(failure)
 }
 
-/// Subscribes to a channel, with a connection of its own.
-pub(crate) async fn subscribe(settings: &RedisSettings, channel: &str) -> Result<PubSub, RedisStoreError> {
+/// Subscribes to channels, with a connection of its own.
+pub(crate) async fn subscribe(
+    settings: &RedisSettings,
+    channels: &[&str],
+) -> Result<PubSub, RedisStoreError> {
     let mut failure = RedisStoreError::NoPrimary;
     for address in &primaries(settings).await? {
         let subscribed = async {
             let mut messages = client(settings, address, Login::Server)?.get_async_pubsub().await?;
-            messages.subscribe(channel).await?;
+            messages.subscribe(channels).await?;
             Ok(messages)
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, subscribed).await {

@@ -16,9 +16,9 @@ use super::server::Server;
 use super::slots::Slot;
 use super::store::RedisStore;
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite, LimitAcquisition,
-    LimitCorrection, LimitRefusal, LimitStore, OnQuotaExceeded, Record, RecordBatch, RecordKey, RecordPage,
-    RecordStore, StoreError, StoreFuture,
+    Account, Announcements, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
+    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, OnQuotaExceeded, Record, RecordBatch,
+    RecordKey, RecordPage, RecordStore, StoreError, StoreFuture,
 };
 use callgate::state::cache::entry_size;
 use callgate::state::capacity::units;
@@ -281,6 +281,16 @@ impl RecordStore for RedisStore {
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
         let server = Arc::clone(&self.server);
         Box::pin(self.run(async move { server.remove_expired(now).await }))
+    }
+
+    fn announce_approval(&self, key: &str) {
+        let (key, server) = (key.to_owned(), Arc::clone(&self.server));
+        // It runs to its end. If it fails, listeners find the change when they read the store.
+        drop(self.run(async move { server.announce_approval(&key).await }));
+    }
+
+    fn announcements(&self) -> Announcements {
+        self.server.announcer.subscribe()
     }
 
     fn is_shared(&self) -> bool {

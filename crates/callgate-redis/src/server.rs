@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use callgate::host::{LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
+use callgate::host::{Announcer, LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
 use callgate::state::acquisition_times::AcquisitionTimes;
 use callgate::state::capacity::Capacity;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
@@ -41,6 +41,7 @@ pub(crate) struct Server {
     /// The name of this store among the owners of slots.
     pub(crate) owner: String,
     pub(crate) slots_freed: Notify,
+    pub(crate) announcer: Announcer,
     clock: StoreClock,
     slots: Mutex<HeldSlots>,
     /// Held while releases are sent, so that an acquisition is not sent before an earlier release.
@@ -86,6 +87,7 @@ impl Server {
             scripts: Scripts::new(),
             owner: format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..)),
             slots_freed: Notify::new(),
+            announcer: Announcer::default(),
             clock,
             slots: Mutex::default(),
             sending_releases: tokio::sync::Mutex::default(),
@@ -288,7 +290,20 @@ impl Server {
     }
 
     /// The channel on which the release of slots is published.
-    pub(crate) fn channel(&self) -> String {
+    pub(crate) fn slot_channel(&self) -> String {
         format!("{}:freed", self.limits.tag)
+    }
+
+    /// The channel on which changed approval requests are published.
+    pub(crate) fn approval_channel(&self) -> String {
+        format!("{}:approvals", self.records.tag)
+    }
+
+    /// Publishes the key of a changed approval request.
+    pub(crate) async fn announce_approval(&self, key: &str) -> Result<(), RedisStoreError> {
+        let mut publish = cmd("PUBLISH");
+        publish.arg(self.approval_channel()).arg(key);
+        self.records.link.read::<i64>(&publish).await?;
+        Ok(())
     }
 }

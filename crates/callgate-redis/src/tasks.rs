@@ -1,10 +1,13 @@
-//! The tasks of an open store: it renews the lease of its slots, removes what has expired, and listens for slots that other hosts release.
+//! The tasks of an open store: it renews the lease of its slots, removes what has expired, and listens for slots that other hosts release
+//! and for what they announce.
 
 use std::sync::Weak;
 use std::time::Duration;
 
+use callgate::host::Announcement;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use redis::Msg;
 
 use super::connection::subscribe;
 use super::server::Server;
@@ -24,24 +27,42 @@ pub(crate) async fn maintain(store: Weak<Server>) {
     }
 }
 
-/// Wakes those who wait for a slot whenever one is released anywhere, until the store is dropped.
+/// Wakes those who wait for a slot whenever one is released anywhere, and passes announcements on, until the store is dropped.
 pub(crate) async fn listen(store: Weak<Server>) {
     loop {
         let Some(server) = store.upgrade() else { return };
-        let (settings, channel) = (server.settings.clone(), server.channel());
+        let (slots, approvals) = (server.slot_channel(), server.approval_channel());
+        let settings = server.settings.clone();
         drop(server);
-        if let Ok(messages) = subscribe(&settings, &channel).await {
+        if let Ok(messages) = subscribe(&settings, &[&slots, &approvals]).await {
             let mut messages = messages.into_on_message();
+            let mut heard = None;
             loop {
-                // What was released before the first message was not heard.
                 let Some(server) = store.upgrade() else { return };
-                server.slots_freed.notify_waiters();
+                server.hear(heard.as_ref());
                 drop(server);
-                if messages.next().await.is_none() {
+                heard = messages.next().await;
+                if heard.is_none() {
                     break;
                 }
             }
         }
         tokio::time::sleep(RECONNECT_DELAY).await;
+    }
+}
+
+impl Server {
+    /// Takes a message of a channel. `None`: what was published before the first message was not heard.
+    fn hear(&self, message: Option<&Msg>) {
+        let approval = message.filter(|message| message.get_channel_name() == self.approval_channel());
+        if let Some(approval) = approval {
+            let key = approval.get_payload::<String>();
+            let announcement = key.map_or(Announcement::Missed, |key| Announcement::Approval(key.into()));
+            return self.announcer.announce(announcement);
+        }
+        if message.is_none() {
+            self.announcer.announce(Announcement::Missed);
+        }
+        self.slots_freed.notify_waiters();
     }
 }

@@ -47,6 +47,11 @@ impl ApprovalList {
         }
     }
 
+    /// Notes that any request may have changed.
+    pub(crate) fn note_changes(&self) {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).too_many = true;
+    }
+
     fn take_changed(&self) -> ChangedApprovals {
         std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -6,9 +6,9 @@ use super::envelope::{RecordLocation, open_cached, seal_cached};
 use super::keyed_names::{KeyedAcquisitions, cache_name, keyed_corrections, limit_names};
 use super::{ProvisionalSlots, SealedStore, seal_error};
 use crate::host::{
-    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore, ConditionalWrite,
-    LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordBatch, RecordKey, RecordPage,
-    RecordStore, StoreError, StoreFuture,
+    Account, Amount, Announcements, BoxFuture, CacheEntry, CacheLookup, CacheSpace, CacheStore,
+    ConditionalWrite, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, Record, RecordBatch,
+    RecordKey, RecordPage, RecordStore, StoreError, StoreFuture,
 };
 
 impl LimitStore for SealedStore {
@@ -240,6 +240,14 @@ impl RecordStore for SealedStore {
 
     fn remove_expired(&self, now: Timestamp) -> StoreFuture<'_, u64> {
         self.inner.remove_expired(now)
+    }
+
+    fn announce_approval(&self, key: &str) {
+        self.inner.announce_approval(key);
+    }
+
+    fn announcements(&self) -> Announcements {
+        self.inner.announcements()
     }
 
     fn is_shared(&self) -> bool {
