@@ -301,7 +301,7 @@ impl Server {
 
     /// Publishes the key of a changed approval request.
     pub(crate) async fn announce_approval(&self, key: &str) -> Result<(), RedisStoreError> {
-        let mut publish = cmd("PUBLISH");
+        let mut publish = redis::cmd("PUBLISH");
         publish.arg(self.approval_channel()).arg(key);
         self.records.link.read::<i64>(&publish).await?;
         Ok(())
