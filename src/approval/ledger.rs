@@ -2,10 +2,12 @@
 //! only one runs it.
 
 mod grants;
+mod key;
 
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
+pub use key::LedgerKey;
 
 use super::bound_request::BoundRequest;
 use super::ledger_entry::{CallStage, LedgerEntry, StoredVersion};
@@ -18,41 +20,12 @@ use crate::json::{self, json};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 
+pub use key::LedgerKey;
+
 /// How many times to retry a conditional write when others write concurrently.
 pub(super) const MAX_TRIES: usize = 64;
 /// The number of entries on a page.
 const PAGE_SIZE: usize = 256;
-
-/// The name of a call in a store.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LedgerKey {
-    /// The conversation, or its substitute.
-    pub conversation: String,
-    /// The call's id; later occurrences of the same id have a number.
-    pub occurrence_id: String,
-}
-
-impl LedgerKey {
-    /// The key of the call of an approval request, by the name of its session in the store and the id of the request.
-    pub fn of_approval(conversation: &str, approval_id: &str) -> Self {
-        let occurrence_id = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
-        Self { conversation: conversation.to_owned(), occurrence_id }
-    }
-
-    /// The key of its record in [`space::CALLS`].
-    #[doc(hidden)]
-    pub fn record_key(&self) -> String {
-        json::canonical_text(&json!([self.conversation, self.occurrence_id]))
-    }
-
-    /// The name of a record in [`space::CALLS`].
-    #[doc(hidden)]
-    pub fn from_record_key(key: &str) -> Option<Self> {
-        let value = json::parse(key).ok()?;
-        let text = |index: usize| value.get(index).and_then(json::Value::as_str).map(str::to_owned);
-        Some(Self { conversation: text(0)?, occurrence_id: text(1)? })
-    }
-}
 
 /// The result of claiming a call.
 #[derive(Clone, Debug, PartialEq)]
