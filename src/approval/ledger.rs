@@ -7,7 +7,6 @@ mod key;
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
-pub use key::LedgerKey;
 
 use super::bound_request::BoundRequest;
 use super::ledger_entry::{CallStage, LedgerEntry, StoredVersion};

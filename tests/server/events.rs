@@ -6,7 +6,7 @@ use callgate::json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::harness::{RunningServer, call};
+use super::harness::{RunningServer, call, identities, token};
 
 const RULES: &str = "policies: [ { id: ask, match: pay, approval: { message: 'Pay?', expires: 1h } } ]";
 
@@ -17,11 +17,12 @@ struct EventStream {
 }
 
 impl EventStream {
-    async fn open(server: &RunningServer) -> Self {
+    /// The stream of the caller with this token.
+    async fn open(server: &RunningServer, token: &str) -> Self {
         let mut socket = TcpStream::connect(&server.address).await.unwrap();
         let request = format!(
-            "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
-            server.address, server.token
+            "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\r\n",
+            server.address
         );
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut stream = Self { socket, text: String::new() };
@@ -45,7 +46,7 @@ impl EventStream {
 #[tokio::test]
 async fn a_stream_reports_requests_and_answers() {
     let server = RunningServer::new(RULES).await;
-    let mut stream = EventStream::open(&server).await;
+    let mut stream = EventStream::open(&server, &server.token).await;
     server.post("/v1/calls", &call("c1", "pay", json!({}))).await;
     stream.read_until("event: approval_requested").await;
     let pending = server.pending().await;
@@ -54,10 +55,37 @@ async fn a_stream_reports_requests_and_answers() {
 }
 
 #[tokio::test]
+async fn a_stream_reports_no_requests_of_another_tenant() {
+    let names = [("ann", "access: [approver], tenant: one"), ("eve", "access: [approver], tenant: two")];
+    let server = RunningServer::with_identities(RULES, &identities(&names)).await;
+    let other = server.beside(RULES).await;
+    let mut streams =
+        [EventStream::open(&server, &token("ann")).await, EventStream::open(&server, &token("eve")).await];
+    let [own, others] = &mut streams;
+    let (request, mut requested) = (json!({ "tool": "pay", "input": {} }), 0);
+    loop {
+        requested += 1;
+        let body = json!({ "call": request, "context": { "tenant": "one" } });
+        assert_eq!(other.post("/v1/calls", &body).await.status, 200);
+        let changed = own.read_until("event: approvals_changed");
+        if tokio::time::timeout(Duration::from_secs(5), changed).await.is_ok() {
+            break;
+        }
+        assert!(requested < 10, "{}", own.text);
+    }
+    // All streams are told at the same time.
+    let leaked = others.read_until("event: approvals_changed");
+    assert!(tokio::time::timeout(Duration::from_secs(1), leaked).await.is_err());
+    let body = json!({ "call": request, "context": { "tenant": "two" } });
+    other.post("/v1/calls", &body).await;
+    others.read_until("event: approvals_changed").await;
+}
+
+#[tokio::test]
 async fn a_stream_reports_what_other_processes_request_and_answer() {
     let server = RunningServer::new(RULES).await;
     let other = server.beside(RULES).await;
-    let mut stream = EventStream::open(&server).await;
+    let mut stream = EventStream::open(&server, &server.token).await;
     // Requests from before the first comparison are no change.
     let mut requested = 0;
     loop {
