@@ -5,6 +5,7 @@ mod cache_model;
 mod caches;
 mod clocks;
 mod limit_model;
+mod limit_scales;
 mod limits;
 #[cfg(test)]
 mod memory_bounds;
@@ -53,6 +54,7 @@ macro_rules! with_cases {
                 corrections_survive_the_removal_of_the_limit
             ]
             limit_model: [admits_the_same_as_the_model rejected_batches_acquire_nothing]
+            limit_scales: [amounts_of_all_sizes_are_answered_as_in_memory]
             clocks: [
                 clock_step_back_does_not_block_callers
                 clock_step_back_admits_at_most_the_limit

@@ -97,6 +97,10 @@ fn extension_message(error: &redis::RedisError) -> String {
         }
         Some("NOREPLICAS") => "the server has too few replicas to accept writes".to_owned(),
         Some("NOAUTH" | "WRONGPASS") => "the server rejected the user or the password".to_owned(),
+        Some("CALLGATE32BIT") => {
+            "the server is a 32-bit program, whose scripts can't count what limits need; use a 64-bit one"
+                .to_owned()
+        }
         Some("BUSY") => "the server is busy with a script".to_owned(),
         _ if detail.contains("OOM ") => {
             "the server has no memory left; raise `maxmemory`, or give it more".to_owned()

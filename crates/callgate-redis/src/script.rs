@@ -30,19 +30,19 @@ impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
             open: script!("open"),
-            acquire: script!("integers" "shares" "limit_state" "slots" "acquire"),
-            correct: script!("integers" "shares" "limit_state" "correct"),
-            release: script!("integers" "shares" "slots" "release"),
-            close: script!("integers" "shares" "slots" "close"),
-            maintain: script!("integers" "shares" "limit_state" "slots" "maintain"),
-            write_record: script!("integers" "shares" "record_state" "write_record"),
-            read_page: script!("integers" "shares" "record_state" "read_page"),
-            read_batch: script!("integers" "shares" "record_state" "read_batch"),
-            maintain_records: script!("integers" "shares" "record_state" "maintain_records"),
-            cache_get: script!("integers" "shares" "cache_state" "cache_get"),
-            cache_put: script!("integers" "shares" "cache_state" "cache_put"),
-            cache_clear: script!("integers" "shares" "cache_state" "cache_clear"),
-            maintain_cache: script!("integers" "shares" "cache_state" "maintain_cache"),
+            acquire: script!("shares" "integers" "limit_state" "slots" "acquire"),
+            correct: script!("shares" "integers" "limit_state" "correct"),
+            release: script!("shares" "slots" "release"),
+            close: script!("shares" "slots" "close"),
+            maintain: script!("shares" "integers" "limit_state" "slots" "maintain"),
+            write_record: script!("shares" "record_state" "write_record"),
+            read_page: script!("shares" "record_state" "read_page"),
+            read_batch: script!("shares" "record_state" "read_batch"),
+            maintain_records: script!("shares" "record_state" "maintain_records"),
+            cache_get: script!("shares" "cache_state" "cache_get"),
+            cache_put: script!("shares" "cache_state" "cache_put"),
+            cache_clear: script!("shares" "cache_state" "cache_clear"),
+            maintain_cache: script!("shares" "cache_state" "maintain_cache"),
         }
     }
 }

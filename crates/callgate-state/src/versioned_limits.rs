@@ -83,7 +83,7 @@ impl VersionedLimits {
         LoadedBatch::new(keys, values)
     }
 
-    /// The lock of a batch. Returns `None` if it acquires nothing.
+    /// The lock of a batch. Returns `None` if it is empty.
     fn lock_of(&self, takes: &[LimitAcquisition]) -> Option<&Mutex<()>> {
         let key = keys_of(takes).into_iter().next()?;
         let index = self.hasher.hash_one(key) % LOCKS as u64;

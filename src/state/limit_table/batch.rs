@@ -9,7 +9,7 @@ use super::LimitTable;
 use super::subset::{LoadedLimit, SharedLimitState};
 use crate::host::{Account, Allowance, LimitAcquisition};
 use crate::state::capacity::{AccountCharges, CapacityShares};
-use crate::state::limit_algorithms::{LimitUsage, Micros, cost, encoding};
+use crate::state::limit_algorithms::{LimitUsage, Micros, encoding};
 
 /// A limit as a store holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,10 +87,9 @@ pub struct BatchChanges<'b> {
     pub after: SharedLimitState,
 }
 
-/// The keys that a batch acquires something of.
+/// The keys of a batch: of what costs nothing too, because a correction may find that it did.
 pub fn keys_of(takes: &[LimitAcquisition]) -> BTreeSet<&str> {
-    let used = takes.iter().filter(|take| cost(&take.allowance, take.cost) > 0);
-    used.map(|take| take.key.as_str()).collect()
+    takes.iter().map(|take| take.key.as_str()).collect()
 }
 
 impl<'t> BatchLoader<'t> {

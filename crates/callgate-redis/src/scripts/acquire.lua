@@ -11,15 +11,23 @@ end
 local given, capacity, owner = next_argument(), tonumber(next_argument()), next_argument()
 local time = given == '' and server_time() or tonumber(given)
 advance_to(time)
-remove_some_due(4)
 
 local batch, refusals, refused_slot = {}, {}, false
 for number = 1, tonumber(next_argument()) do
-  local entry = { key = next_argument(), kind = next_argument(), account = next_argument(), sums = {}, ids = {} }
-  entry.limit, entry.per, entry.burst = parse(next_argument()), tonumber(next_argument()), parse(next_argument())
-  for part = 1, tonumber(next_argument()) do entry.sums[part] = parse(next_argument()) end
+  local entry = {
+    key = next_argument(), kind = next_argument(), account = next_argument(),
+    limit_text = next_argument(), per = tonumber(next_argument()), burst_text = next_argument(),
+    sum_texts = {}, sums = {}, ids = {}, limit = 0, burst = 0, unit = '', is_whole = false,
+  }
+  -- Only the level of a bucket can be too great for Lua's numbers otherwise.
+  entry.is_whole = entry.kind == 'g' and is_whole(entry.limit_text) and is_whole(entry.burst_text)
+  for part = 1, tonumber(next_argument()) do
+    local sum = next_argument()
+    entry.sum_texts[part], entry.is_whole = sum, entry.is_whole and is_whole(sum)
+  end
   if entry.kind == 's' then
-    for part = 1, #entry.sums do entry.ids[part] = next_argument() end
+    for part = 1, #entry.sum_texts do entry.ids[part] = next_argument() end
+    read_amounts(entry, '')
   end
   batch[number] = entry
 end
@@ -31,7 +39,7 @@ end
 local function check_slots(number, entry)
   local held = redis.call('HLEN', P .. 's:' .. entry.key)
   for part, sum in ipairs(entry.sums) do
-    if compare(add(parse(decimal(held)), sum), entry.limit) > 0 then
+    if compare(add(held, sum), entry.limit) > 0 then
       refuse(number, part, 'never', '0')
       refused_slot = true
     end
@@ -39,7 +47,7 @@ local function check_slots(number, entry)
 end
 
 local function wait_for_log(entry, over)
-  local freed, first = {}, 0
+  local freed, first = 0, 0
   while true do
     local entries = redis.call('ZRANGE', P .. 'w:' .. entry.key, first, first + 255)
     if #entries == 0 then return nil end
@@ -55,16 +63,16 @@ local function check_sum(number, part, entry, sum)
   local state = entry.state
   local most = entry.kind == 'g' and entry.burst or entry.limit
   if state.kind == 'g' then
-    local room = multiply(subtract(entry.burst, sum), parse(decimal(entry.per)))
+    local room = multiply(subtract(entry.burst, sum), entry.per)
     local over = subtract(state.level, room)
     if compare(sum, most) > 0 then return refuse(number, part, 'never', '0') end
-    if #over == 0 then return end
-    if #entry.limit == 0 then return refuse(number, part, 'never', '0') end
-    return refuse(number, part, 'over', format(over))
+    if over == 0 then return end
+    if entry.limit == 0 then return refuse(number, part, 'never', '0') end
+    return refuse(number, part, 'over', format_in(state.unit, over))
   end
   local used = state.kind == 'w' and state.sum or state.taken
   local over = subtract(add(used, sum), entry.limit)
-  if #over == 0 then return end
+  if over == 0 then return end
   if compare(sum, most) > 0 then return refuse(number, part, 'never', '0') end
   local wait
   if state.kind == 'f' then wait = entry.per - now % entry.per
@@ -118,7 +126,7 @@ for _, entry in ipairs(batch) do
     end
   else
     local state, key = entry.state, entry.key
-    if not state.is_new and redis.call('EXISTS', P .. 'k:' .. key) == 0 then
+    if not state.is_new and dropped[key] then
       -- Removed to make room: it was back at its initial state.
       state = new_state(entry.kind, entry, entry.account)
     end
@@ -127,4 +135,6 @@ for _, entry in ipairs(batch) do
     store_state(state, key)
   end
 end
+-- More than are added, so that limits that are not used any more do not pile up.
+if next(growing) then remove_some_due(4) end
 return answer

@@ -14,15 +14,15 @@ remove_some_due(4)
 
 local corrections, growing = {}, {}
 for number = 1, tonumber(next_argument()) do
-  local one = { key = next_argument(), kind = next_argument(), account = next_argument() }
-  one.limit, one.per, one.burst = parse(next_argument()), tonumber(next_argument()), parse(next_argument())
+  local one = { key = next_argument(), kind = next_argument(), account = next_argument(), sum_texts = {}, sums = {} }
+  one.limit_text, one.per, one.burst_text = next_argument(), tonumber(next_argument()), next_argument()
   one.estimate = parse(next_argument())
   local at, age = next_argument(), tonumber(next_argument())
   one.at = at == '' and now - age or tonumber(at)
   local more = next_argument()
   if more ~= '-' then one.more = parse(more) end
   one.less = parse(next_argument())
-  one.is_refund = one.more ~= nil and #one.more == 0
+  one.is_refund = one.more == 0
   if not one.is_refund then
     local text = redis.call('GET', P .. 'k:' .. one.key)
     if one.kind == 'w' or not text or string.sub(text, 1, 1) ~= one.kind then growing[one.key] = one.account end
@@ -37,10 +37,8 @@ local function give_back(state, one)
   local elapsed = now - one.at
   if state.kind == 'g' then
     if elapsed < 0 then return end
-    local per = parse(decimal(one.per))
-    local drained = multiply(parse(decimal(elapsed)), one.limit)
-    local remaining = subtract(multiply(one.estimate, per), drained)
-    state.level = subtract(state.level, minimum(multiply(one.less, per), remaining))
+    local remaining = subtract(multiply(one.estimate, one.per), multiply(elapsed, one.limit))
+    state.level = subtract(state.level, minimum(multiply(one.less, one.per), remaining))
   elseif state.kind == 'f' then
     if one.at >= now - now % one.per then state.taken = subtract(state.taken, one.less) end
   elseif state.kind == 't' then
@@ -53,7 +51,7 @@ local function give_back(state, one)
     state.sum = subtract(state.sum, given_back)
     redis.call('ZREM', P .. 'w:' .. one.key, entry)
     local left = subtract(amount, given_back)
-    if #left == 0 then
+    if left == 0 then
       charge(account, -1)
     else
       local time = string.match(entry, '^%d+')
@@ -64,15 +62,14 @@ end
 
 local function overdraw(state, one)
   if state.kind == 'g' then
-    local per = parse(decimal(one.per))
-    local burst = multiply(one.burst, per)
-    state.level = one.more and add(state.level, multiply(one.more, per)) or maximum(state.level, burst)
+    local burst = multiply(one.burst, one.per)
+    state.level = one.more and add(state.level, multiply(one.more, one.per)) or maximum(state.level, burst)
     state.debt = subtract(state.level, burst)
     return
   end
   local used = state.kind == 'w' and state.sum or state.taken
   local amount = one.more or subtract(one.limit, used)
-  if state.kind == 'w' and #amount == 0 then return end
+  if state.kind == 'w' and amount == 0 then return end
   acquire_amount(state, one.key, amount, one.account)
 end
 

@@ -5,10 +5,15 @@
 -- Times and durations are microseconds below 2^53, which Lua's numbers hold. `due`: when to check whether the limit can be removed, as in the
 -- sorted set `due`; `-` for never. `step`: how many steps of the clock it has seen.
 
+-- Amounts are stored in millionths. Most are whole: without the last six zeros of each, the level of a bucket is almost always below 2^53.
+local WHOLE = '000000'
+
 local CLOCK_TOLERANCE = 1000000
 local MAX_STEPS = 64
 local MAX_LOG_LENGTH = 16384
 local now, step
+-- The limits that this script has removed.
+local dropped = {}
 
 -- Advances the latest known time. After a step back, all stored times step back: each limit does so when it is used, and all are due for a
 -- check at once.
@@ -33,12 +38,35 @@ local function advance_to(time)
   redis.call('SET', P .. 'now', decimal(now) .. ' ' .. step)
 end
 
+local function is_whole(text)
+  return text == '0' or string.sub(text, -6) == WHOLE
+end
+
+-- An amount without the zeros of `unit`, which is WHOLE or ''.
+local function parse_in(unit, text)
+  if unit == '' or text == '0' then return parse(text) end
+  return parse(string.sub(text, 1, -7))
+end
+
+local function format_in(unit, amount)
+  return amount == 0 and '0' or format(amount) .. unit
+end
+
+-- Reads the amounts of an allowance, and the sums that are acquired of it, in a unit.
+local function read_amounts(allowance, unit)
+  allowance.unit = unit
+  allowance.limit, allowance.burst = parse_in(unit, allowance.limit_text), parse_in(unit, allowance.burst_text)
+  for part, text in ipairs(allowance.sum_texts) do allowance.sums[part] = parse_in(unit, text) end
+end
+
 local function new_state(kind, allowance, account)
-  local state = { kind = kind, account = account, step = step, is_new = true }
-  state.limit, state.per, state.burst = allowance.limit, allowance.per, allowance.burst
-  if kind == 'g' then state.level, state.debt, state.at = {}, {}, now
-  elseif kind == 'w' then state.sum = {}
-  else state.taken, state.last = {}, now end
+  local state = {
+    kind = kind, account = account, step = step, is_new = true, unit = allowance.unit,
+    limit = allowance.limit, per = allowance.per, burst = allowance.burst,
+  }
+  if kind == 'g' then state.level, state.debt, state.at = 0, 0, now
+  elseif kind == 'w' then state.sum = 0
+  else state.taken, state.last = 0, now end
   return state
 end
 
@@ -95,21 +123,20 @@ end
 -- What has flowed back, or was reset, up to this time, by this allowance.
 local function refill(state, key, time, allowance)
   if state.kind == 'g' then
-    local per = parse(decimal(allowance.per))
-    if allowance.per ~= state.per then
-      local former = parse(decimal(state.per))
+    local per, former = allowance.per, state.per
+    if per ~= former then
       state.level = multiply(divide_up(state.level, former), per)
       state.debt = multiply(divide_up(state.debt, former), per)
     end
-    local flowed = multiply(parse(decimal(math.max(time - state.at, 0))), allowance.limit)
+    local flowed = multiply(math.max(time - state.at, 0), allowance.limit)
     local burst = multiply(allowance.burst, per)
     state.level = minimum(subtract(state.level, flowed), add(burst, state.debt))
     state.debt = subtract(state.level, burst)
     state.at = time
   elseif state.kind == 'f' then
-    if state.last < time - time % allowance.per then state.taken = {} end
+    if state.last < time - time % allowance.per then state.taken = 0 end
   elseif state.kind == 't' then
-    if state.last + allowance.per <= time then state.taken = {} end
+    if state.last + allowance.per <= time then state.taken = 0 end
   else
     log_remove_until(state, key, time - allowance.per)
   end
@@ -120,7 +147,7 @@ end
 local function clamp_to(state, key, time)
   if state.kind == 'g' then state.at = math.min(state.at, time)
   elseif state.kind == 'w' then
-    local later, owner = {}, nil
+    local later, owner = 0, nil
     local entries = redis.call('ZRANGEBYSCORE', P .. 'w:' .. key, '(' .. decimal(time), '+inf')
     for _, entry in ipairs(entries) do
       local amount, account = log_amount(entry)
@@ -132,24 +159,36 @@ local function clamp_to(state, key, time)
   else state.last = math.min(state.last, time) end
 end
 
-local function load_state(key)
+-- `allowance`: of the acquisition that the state is loaded for. Its unit is that of the state if both are whole, and the same for both.
+local function load_state(key, allowance)
   local text = redis.call('GET', P .. 'k:' .. key)
   if not text then return nil end
-  local words = {}
-  for word in string.gmatch(text, '%S+') do words[#words + 1] = word end
-  local state = { kind = words[1], limit = parse(words[2]), per = tonumber(words[3]) }
-  local rest
-  if state.kind == 'g' then
-    state.burst, state.level, state.debt, state.at = parse(words[4]), parse(words[5]), parse(words[6]), tonumber(words[7])
-    rest = 8
-  elseif state.kind == 'w' then
-    state.sum, rest = parse(words[4]), 5
-  elseif state.kind == 'f' or state.kind == 't' then
-    state.taken, state.last, rest = parse(words[4]), tonumber(words[5]), 6
+  local limit, per, burst, used, debt, last, seen, due, account
+  local kind = string.sub(text, 1, 1)
+  if kind == 'g' then
+    limit, per, burst, used, debt, last, seen, due, account =
+      string.match(text, '^. (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%x+)$')
+  elseif kind == 'w' then
+    limit, per, used, seen, due, account = string.match(text, '^. (%d+) (%d+) (%d+) (%d+) (%S+) (%x+)$')
+  elseif kind == 'f' or kind == 't' then
+    limit, per, used, last, seen, due, account = string.match(text, '^. (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%x+)$')
   end
-  if not rest or not words[rest + 2] or not state.per then error('DAMAGED ' .. key) end
-  state.step, state.account = tonumber(words[rest]), words[rest + 2]
-  if words[rest + 1] ~= '-' then state.due = tonumber(words[rest + 1]) end
+  if not account then error('DAMAGED ' .. key) end
+  local state = {
+    kind = kind, account = account, step = tonumber(seen), is_new = false, unit = '',
+    limit = 0, per = tonumber(per), burst = 0, due = tonumber(due), is_changed = false,
+    level = 0, debt = 0, at = 0,
+  }
+  if kind == 'g' then
+    if allowance and allowance.is_whole and allowance.per == state.per
+      and is_whole(used) and is_whole(limit) and is_whole(burst) and is_whole(debt) then
+      state.unit = WHOLE
+    end
+    state.burst, state.level = parse_in(state.unit, burst), parse_in(state.unit, used)
+    state.debt, state.at = parse_in(state.unit, debt), tonumber(last)
+  elseif kind == 'w' then state.sum = parse(used)
+  else state.taken, state.last = parse(used), tonumber(last) end
+  state.limit = parse_in(state.unit, limit)
   if state.step < step then
     for number = math.max(state.step + 1, step - MAX_STEPS + 1), step do
       local stepped = redis.call('HGET', P .. 'steps', number)
@@ -168,8 +207,8 @@ end
 -- When the limit is back at its initial state. `nil` if time alone does not reset it.
 local function reset_at(state, key)
   if state.kind == 'g' then
-    if #state.level == 0 then return state.at end
-    if #state.limit == 0 then return nil end
+    if state.level == 0 then return state.at end
+    if state.limit == 0 then return nil end
     -- Rounded up in Lua's own numbers: removed no earlier than it is fresh.
     local wait = tonumber(format(state.level)) / tonumber(format(state.limit))
     return state.at + math.min(math.ceil(wait * 1.000001) + 1, 4503599627370496)
@@ -186,15 +225,15 @@ local function store_state(state, key)
     state.due = reset
     redis.call('ZADD', P .. 'due', decimal(reset), key)
   end
-  local words = { state.kind, format(state.limit), decimal(state.per) }
+  local unit, used = state.unit, nil
   if state.kind == 'g' then
-    words[4], words[5], words[6], words[7] = format(state.burst), format(state.level), format(state.debt), decimal(state.at)
-  elseif state.kind == 'w' then words[4] = format(state.sum)
-  else words[4], words[5] = format(state.taken), decimal(state.last) end
-  words[#words + 1] = state.step
-  words[#words + 1] = state.due and decimal(state.due) or '-'
-  words[#words + 1] = state.account
-  redis.call('SET', P .. 'k:' .. key, table.concat(words, ' '))
+    used = format_in(unit, state.burst) .. ' ' .. format_in(unit, state.level) .. ' ' .. format_in(unit, state.debt)
+      .. ' ' .. decimal(state.at)
+  elseif state.kind == 'w' then used = format(state.sum)
+  else used = format(state.taken) .. ' ' .. decimal(state.last) end
+  local allowed = state.kind .. ' ' .. format_in(unit, state.limit) .. ' ' .. decimal(state.per)
+  local rest = state.step .. ' ' .. (state.due and decimal(state.due) or '-') .. ' ' .. state.account
+  redis.call('SET', P .. 'k:' .. key, allowed .. ' ' .. used .. ' ' .. rest)
 end
 
 -- Removes a limit, and releases what is charged for it.
@@ -206,6 +245,7 @@ local function drop(state, key)
   end
   redis.call('DEL', P .. 'k:' .. key)
   redis.call('ZREM', P .. 'due', key)
+  dropped[key] = true
 end
 
 -- Removes a limit that is back at its initial state; otherwise postpones its check. Returns whether it was removed.
@@ -236,9 +276,15 @@ local function remove_some_due(most)
   return #keys
 end
 
+-- The state of a limit that is used, and the amounts of its allowance in the state's unit.
 local function used_state(allowance, key)
-  local state = load_state(key)
-  if state and state.kind == allowance.kind then return state end
+  local state = load_state(key, allowance)
+  local is_known = state and state.kind == allowance.kind
+  if is_known then
+    read_amounts(allowance, state.unit)
+    return state
+  end
+  read_amounts(allowance, allowance.is_whole and WHOLE or '')
   local fresh = new_state(allowance.kind, allowance, allowance.account)
   fresh.replaced = state
   return fresh
@@ -254,7 +300,7 @@ end
 
 local function acquire_amount(state, key, amount, account)
   if state.kind == 'g' then
-    state.level = add(state.level, multiply(amount, parse(decimal(state.per))))
+    state.level = add(state.level, multiply(amount, state.per))
   elseif state.kind == 'w' then
     state.sum = add(state.sum, amount)
     log_push(key, now, amount, account)
@@ -266,13 +312,13 @@ end
 
 -- Makes room for the limits that grow. Returns 'ok', 'full' if nothing more can be removed, or 'more' if it may after another attempt.
 local function make_room(capacity, growing)
+  if not next(growing) then return 'ok' end
   for _ = 1, 256 do
     local needed, all, fits = {}, 0, true
-    for key, account in pairs(growing) do
+    for _, account in pairs(growing) do
       needed[account] = (needed[account] or 0) + 1
       all = all + 1
     end
-    if all == 0 then return 'ok' end
     if held_by('') + all > capacity then fits = false end
     for account, more in pairs(needed) do fits = fits and admits(capacity, account, more) end
     if fits then return 'ok' end
