@@ -52,6 +52,7 @@ macro_rules! with_cases {
                 refunds_give_back_what_still_counts
                 unknown_cost_takes_all_that_is_left
                 corrections_survive_the_removal_of_the_limit
+                estimate_of_zero_is_corrected
             ]
             limit_model: [admits_the_same_as_the_model rejected_batches_acquire_nothing]
             limit_scales: [amounts_of_all_sizes_are_answered_as_in_memory]

@@ -8,6 +8,8 @@ use callgate::json::json;
 use jiff::Timestamp;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 
+use crate::cutting_proxy::CuttingProxy;
+
 use super::server::{RedisServer, open_url, run};
 use super::store::{sliding, take};
 use super::trouble::write;
@@ -86,6 +88,28 @@ fn a_replica_is_not_used_and_an_open_store_follows_the_failover() {
     });
     assert_eq!(written, Some(true));
     wait_until(|| replica.cli(&["--raw", "hget", "{callgate:records}:k:5:calls:c1", "v"]) == "2");
+}
+
+/// One after the other, they would take longer than an operation may.
+#[test]
+fn servers_that_fell_silent_do_not_keep_the_primary_from_being_found() {
+    let primary = RedisServer::start();
+    let silent: Vec<CuttingProxy> = (0..4).map(|_| CuttingProxy::start(primary.port)).collect();
+    silent.iter().for_each(|proxy| proxy.silence(true));
+    let hosts: Vec<String> = silent.iter().map(|proxy| format!("127.0.0.1:{}", proxy.port)).collect();
+    let store = open_url(&format!("redis://{},127.0.0.1:{}", hosts.join(","), primary.port)).unwrap();
+    assert_eq!(write(&store, RecordKey { space: "calls", key: "c1" }, &json!(1), None), Ok(true));
+}
+
+#[test]
+fn of_several_servers_that_accept_writes_all_hosts_use_the_first() {
+    let servers = [RedisServer::start(), RedisServer::start()];
+    let url = format!("redis://127.0.0.1:{},127.0.0.1:{}", servers[0].port, servers[1].port);
+    for number in 0..20 {
+        let (store, name) = (open_url(&url).unwrap(), number.to_string());
+        assert_eq!(write(&store, RecordKey { space: "calls", key: &name }, &json!(1), None), Ok(true));
+    }
+    assert_eq!(servers[1].cli(&["dbsize"]), "0");
 }
 
 #[test]

@@ -255,6 +255,16 @@ pub fn unknown_cost_takes_all_that_is_left(new: &New) {
 }
 
 /// The call took so long that its estimate has flowed back, and the limit is not tracked any more.
+/// What seemed to cost nothing is charged all the same.
+pub fn estimate_of_zero_is_corrected(new: &New) {
+    let store = new();
+    let spent = |cost| take("k", total(10, 3600), cost);
+    acquire_one(&*store, seconds(0), spent(0)).unwrap();
+    correct(&*store, seconds(1), seconds(0), spent(0), RealCost::Known(Amount::from_whole(9)));
+    assert!(acquire_one(&*store, seconds(2), spent(2)).is_err());
+    acquire_one(&*store, seconds(2), spent(1)).unwrap();
+}
+
 pub fn corrections_survive_the_removal_of_the_limit(new: &New) {
     for allowance in [gcra(6, 60, 3), fixed(3, 60), sliding(3, 60), total(3, 60)] {
         let store = new();

@@ -1,21 +1,15 @@
-//! Connections: settings → a connection to the server that accepts writes, made again after it was lost.
+//! The connection that all operations of a kind share: it is made again after it was lost, and follows failovers and clusters.
 
 use std::time::{Duration, Instant};
 
-use redis::aio::{MultiplexedConnection, PubSub};
-use redis::io::tcp::TcpSettings;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo as _,
-    RedisConnectionInfo, RedisError, Script, ServerErrorKind, TlsCertificates, cmd,
-};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, Script, ServerErrorKind, cmd};
 use tokio::sync::Mutex;
 
 use super::error::RedisStoreError;
+use super::primary::connect;
 use super::settings::{RedisSettings, ServerAddress};
 
-/// Shorter than the timeout of a store operation, so that its caller receives the reason.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long those who need a connection share the error of the last attempt, instead of waiting for one after the other.
 const FAILURE_SHARED_FOR: Duration = Duration::from_millis(250);
 /// How often an operation is sent, if the server has not run it: a script has to be loaded, or another node of the cluster has the key.
@@ -186,147 +180,4 @@ impl Link {
         }
         error
     }
-}
-
-/// Connects to the node, or else to the first server that accepts writes.
-async fn connect(
-    settings: &RedisSettings,
-    node: Option<&ServerAddress>,
-) -> Result<(MultiplexedConnection, ServerAddress), RedisStoreError> {
-    if let Some(node) = node {
-        return Ok((open(settings, node).await?, node.clone()));
-    }
-    let mut failure = None;
-    for address in &primaries(settings).await? {
-        match open_primary(settings, address).await {
-            Ok(connection) => return Ok((connection, address.clone())),
-            // That a replica answers says more than that another server does not.
-            Err(RedisStoreError::NoPrimary) => failure = Some(RedisStoreError::NoPrimary),
-            Err(error) => failure = failure.or(Some(error)),
-        }
-    }
-    Err(failure.unwrap_or(RedisStoreError::NoPrimary))
-}
-
-async fn open(
-    settings: &RedisSettings,
-    address: &ServerAddress,
-) -> Result<MultiplexedConnection, RedisStoreError> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(RESPONSE_TIMEOUT));
-    let client = client(settings, address, Login::Server)?;
-    Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
-}
-
-async fn open_primary(
-    settings: &RedisSettings,
-    address: &ServerAddress,
-) -> Result<MultiplexedConnection, RedisStoreError> {
-    let mut connection = open(settings, address).await?;
-    match is_primary(&mut connection).await? {
-        true => Ok(connection),
-        false => Err(RedisStoreError::NoPrimary),
-    }
-}
-
-/// A server that does not tell, because the user may not ask, counts as a primary: it rejects writes otherwise.
-async fn is_primary(connection: &mut MultiplexedConnection) -> Result<bool, RedisStoreError> {
-    match cmd("ROLE").query_async::<Vec<redis::Value>>(connection).await {
-        Ok(role) => Ok(!matches!(role.first(), Some(redis::Value::BulkString(name)) if name == b"slave")),
-        // The next server is tried, and not this one again and again.
-        Err(error) if error.is_io_error() => Err(error.into()),
-        Err(_) => Ok(true),
-    }
-}
-
-/// The servers that may be the primary: those of the URL, or the one that a Sentinel names.
-async fn primaries(settings: &RedisSettings) -> Result<Vec<ServerAddress>, RedisStoreError> {
-    let Some(name) = &settings.sentinel else { return Ok(settings.addresses.clone()) };
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(CONNECT_TIMEOUT));
-    let mut failure = RedisStoreError::NoPrimary;
-    for address in &settings.addresses {
-        let asked = async {
-            let client = client(settings, address, Login::Sentinel)?;
-            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-            let mut command = cmd("SENTINEL");
-            command.arg("get-master-addr-by-name").arg(name);
-            Ok::<_, RedisStoreError>(command.query_async::<Option<(String, u16)>>(&mut connection).await?)
-        };
-        match asked.await {
-            Ok(Some((host, port))) => return Ok(vec![ServerAddress { host, port }]),
-            Ok(None) => failure = RedisStoreError::NoPrimary,
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-/// Subscribes to channels, with a connection of its own.
-pub(crate) async fn subscribe(
-    settings: &RedisSettings,
-    channels: &[&str],
-) -> Result<PubSub, RedisStoreError> {
-    let mut failure = RedisStoreError::NoPrimary;
-    for address in &primaries(settings).await? {
-        let subscribed = async {
-            let mut messages = client(settings, address, Login::Server)?.get_async_pubsub().await?;
-            messages.subscribe(channels).await?;
-            Ok(messages)
-        };
-        match tokio::time::timeout(CONNECT_TIMEOUT, subscribed).await {
-            Ok(Ok(messages)) => return Ok(messages),
-            Ok(Err(error)) => failure = error,
-            Err(_) => {}
-        }
-    }
-    Err(failure)
-}
-
-/// Which user and database a connection uses.
-#[derive(Clone, Copy, PartialEq)]
-enum Login {
-    /// Those of the URL.
-    Server,
-    /// None: a Sentinel has no databases.
-    Sentinel,
-}
-
-fn client(
-    settings: &RedisSettings,
-    address: &ServerAddress,
-    login: Login,
-) -> Result<Client, RedisStoreError> {
-    let (host, port) = (address.host.clone(), address.port);
-    let target = match settings.uses_tls {
-        true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
-        false => ConnectionAddr::Tcp(host, port),
-    };
-    let mut user = RedisConnectionInfo::default();
-    if login == Login::Server {
-        user = user.set_db(settings.database);
-        if let Some(name) = &settings.username {
-            user = user.set_username(name);
-        }
-        if let Some(password) = &settings.password {
-            user = user.set_password(password);
-        }
-    }
-    // A request would otherwise wait for the server to acknowledge the one before it, although they share the connection.
-    let tcp = TcpSettings::default().set_nodelay(true);
-    let info = target.into_connection_info()?.set_redis_settings(user).set_tcp_settings(tcp);
-    if !settings.uses_tls {
-        return Ok(Client::open(info)?);
-    }
-    // The driver takes the default of the process. An error says that there is one already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let root_cert = match &settings.root_certificates {
-        None => None,
-        Some(path) => Some(std::fs::read(path).map_err(|error| {
-            RedisStoreError::Tls(format!("the certificates in `{}` can't be read: {error}", path.display()))
-        })?),
-    };
-    Ok(Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })?)
 }

@@ -9,6 +9,7 @@ mod connection;
 mod error;
 mod limits;
 mod operations;
+mod primary;
 mod records;
 mod script;
 mod server;

@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use redis::Msg;
 
-use super::connection::subscribe;
+use super::primary::subscribe;
 use super::server::Server;
 
 /// How often the lease is renewed.
