@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 
 use deadpool_postgres::GenericClient;
+use futures_util::future::try_join;
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::cache_uses::CacheUses;
 use super::connection_pool::ConnectionPool;
 use super::error::PostgresError;
 use super::schema::SharedCounter;
@@ -21,6 +23,11 @@ use callgate::state::capacity::heaviest_accounts;
 
 /// How many entries of one account are evicted at once if the pool is full, so that accounts are seldom compared.
 const MAX_EVICTIONS: i64 = 64;
+
+/// Looks up an entry. `crowded`: entries must be evicted first, because the space may now have fewer of them.
+const LOOK_UP: &str = "SELECT coalesce(spaces.generation, unstored_generation()), coalesce(spaces.most > $3, false) AS crowded,
+        entries.output, entries.stored_at, entries.expires_at
+    FROM (SELECT) AS one LEFT JOIN spaces ON spaces.name = $1 LEFT JOIN entries ON entries.space = spaces.name AND entries.key = $2";
 
 /// The location of an entry: its space and its key.
 pub(crate) struct EntryKey {
@@ -40,21 +47,20 @@ impl EntryKey {
 /// The entry, if it has not expired, and the generation of the space.
 pub(crate) async fn get(
     connections: &ConnectionPool,
+    uses: &CacheUses,
     now: Timestamp,
     entry_key: &EntryKey,
 ) -> Result<CacheLookup, PostgresError> {
     let EntryKey { space, key, max_entries, .. } = entry_key;
-    let (lookup, most) = (
-        "SELECT generation, crowded, output, stored_at, expires_at FROM cache_get($1, $2, $3)",
-        number(*max_entries),
-    );
+    let most = number(*max_entries);
     let mut database = connections.get().await?;
-    let mut row = statement::query_one(&database, lookup, &[space, key, &most]).await?;
+    let mut row = statement::query_one(&database, LOOK_UP, &[space, key, &most]).await?;
     if row.get(1) {
+        uses.write(&database).await?;
         let transaction = begin(&mut database, Pool::Cached).await?;
         evict_from_space(&transaction, space, *max_entries).await?;
         transaction.commit().await?;
-        row = statement::query_one(&database, lookup, &[space, key, &most]).await?;
+        row = statement::query_one(&database, LOOK_UP, &[space, key, &most]).await?;
     }
     let generation = row.get::<_, i64>(0).unsigned_abs();
     let Some(_) = row.get::<_, Option<&str>>(2) else { return Ok(CacheLookup { entry: None, generation }) };
@@ -67,6 +73,8 @@ pub(crate) async fn get(
         let same = "space = $1 AND key = $2 AND stored_at = $3";
         remove_where(&transaction, same, &[space, key, &stored_at]).await?;
         transaction.commit().await?;
+    } else if uses.note(space, key) {
+        uses.write(&database).await?;
     }
     Ok(CacheLookup { entry, generation })
 }
@@ -75,6 +83,7 @@ pub(crate) async fn get(
 /// entry.
 pub(crate) async fn put(
     connections: &ConnectionPool,
+    uses: &CacheUses,
     capacity: usize,
     entry_key: &EntryKey,
     (entry, units): (Option<&CacheEntry>, usize),
@@ -100,7 +109,9 @@ pub(crate) async fn put(
     ];
     let put = "SELECT cache_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     let mut database = connections.get().await?;
-    let row = statement::query_one(&database, put, &parameters).await?;
+    // Both are sent at once, and the uses first, because they decide what is evicted.
+    CacheUses::prepare(&database).await?;
+    let (_, row) = try_join(uses.write(&database), statement::query_one(&database, put, &parameters)).await?;
     if row.get(0) {
         let transaction = begin(&mut database, Pool::Cached).await?;
         drop_excess_spaces(&transaction).await?;
@@ -121,7 +132,7 @@ fn number(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The entry of what `cache_get` returned.
+/// The entry that was looked up.
 fn read(row: &Row) -> Option<CacheEntry> {
     let (output, stored_at, expires_at): (&str, &str, &str) = (row.get(2), row.get(3), row.get(4));
     Some(CacheEntry {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
+use super::cache_uses::CacheUses;
 use super::connection::PostgresSettings;
 use super::connection_pool::ConnectionPool;
 use super::error::{PostgresError, opening_message};
@@ -43,6 +44,7 @@ pub(crate) struct Database {
     pub(crate) capacity: Capacity,
     pub(crate) slots_freed: Notify,
     pub(crate) announcer: Announcer,
+    pub(crate) cache_uses: CacheUses,
     clock: StoreClock,
     slots: Mutex<HeldSlots>,
     queue: LimitQueue,
@@ -71,6 +73,7 @@ impl Database {
             capacity,
             slots_freed: Notify::new(),
             announcer: Announcer::default(),
+            cache_uses: CacheUses::default(),
             clock,
             slots: Mutex::new(HeldSlots::new(owner)),
             queue: LimitQueue::new(),
@@ -279,6 +282,12 @@ impl Database {
             self.slots().end_release(owner, keys, slot_change(&result));
         }
         result
+    }
+
+    /// Writes which cached results were used.
+    pub(crate) async fn write_cache_uses(&self) -> Result<(), PostgresError> {
+        let written = async { self.cache_uses.write(&self.pool.get().await?).await };
+        self.pool.bounded(written).await
     }
 
     /// Renews the leases of slots. Gives new slots another owner if the lease has ended or it is unknown which ones it has, and removes slots

@@ -5,6 +5,7 @@
 //! database can neither read nor forge what it holds.
 
 mod cache;
+mod cache_uses;
 mod connection;
 mod connection_pool;
 mod database;

@@ -109,7 +109,7 @@ impl PostgresStore {
                 return Err(PostgresOpenError(format!("the database can't be used as a state store: {why}")));
             }
         };
-        runtime.spawn(tasks::keep_lease(Arc::downgrade(&shared)));
+        runtime.spawn(tasks::maintain(Arc::downgrade(&shared)));
         runtime.spawn(tasks::listen(Arc::downgrade(&shared)));
         Ok(Self { shared, runtime: Some(runtime) })
     }
@@ -250,7 +250,11 @@ impl CacheStore for PostgresStore {
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
-        Box::pin(self.run_bounded(async move { cache::get(&store.pool, now, &entry_key).await }))
+        Box::pin(
+            self.run_bounded(
+                async move { cache::get(&store.pool, &store.cache_uses, now, &entry_key).await },
+            ),
+        )
     }
 
     fn cache_put<'a>(
@@ -264,7 +268,8 @@ impl CacheStore for PostgresStore {
         let (entry_key, store) = (EntryKey::new(space, key), Arc::clone(&self.shared));
         Box::pin(self.run_bounded(async move {
             let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
-            cache::put(&store.pool, store.capacity.cached, &entry_key, entry, generation).await
+            let Database { pool, cache_uses, capacity, .. } = &*store;
+            cache::put(pool, cache_uses, capacity.cached, &entry_key, entry, generation).await
         }))
     }
 

@@ -1,4 +1,4 @@
-//! The tasks of an open store: it renews the lease of its slots, and listens for slots that other hosts release
+//! The tasks of an open store: it renews the lease of its slots, writes which cached results were used, and listens for slots that other hosts release
 //! and for what they announce.
 
 use std::sync::Weak;
@@ -20,13 +20,16 @@ const MAX_PAYLOAD: usize = 7_999;
 /// The payload for an approval request whose key does not fit.
 const UNNAMED_APPROVAL: &str = "?";
 
-/// Renews the lease of a store until the store is dropped. A store that has lost its lease gets another one for its further slots.
-pub(crate) async fn keep_lease(store: Weak<Database>) {
+/// Renews the lease of a store, and writes which cached results were used, until the store is dropped. A store that has lost its lease gets
+/// another one for its further slots.
+pub(crate) async fn maintain(store: Weak<Database>) {
     loop {
         tokio::time::sleep(RENEWAL).await;
         let Some(store) = store.upgrade() else { return };
         // The next renewal tries again; until then the lease lasts.
         let _ = store.maintain_slots().await;
+        // What can't be written is forgotten: it only decides what is evicted first.
+        let _ = store.write_cache_uses().await;
     }
 }
 

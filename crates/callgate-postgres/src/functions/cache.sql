@@ -4,34 +4,6 @@ CREATE FUNCTION unstored_generation() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT value FROM counters WHERE name = 'elsewhere'), 0)
 $$;
 
--- Looks up an entry. It waits for nobody: while another transaction changes a row, its time of use is not updated. `crowded`: entries must be
--- evicted first, because the space may now have fewer of them.
-CREATE FUNCTION cache_get(given_space bytea, given_key bytea, given_most bigint)
-RETURNS TABLE (generation bigint, crowded boolean, output text, stored_at text, expires_at text) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    use bigint;
-    present_most bigint;
-BEGIN
-    SELECT spaces.generation, spaces.most INTO generation, present_most FROM spaces WHERE name = given_space;
-    crowded := present_most > given_most;
-    IF NOT FOUND THEN
-        generation := unstored_generation();
-        crowded := false;
-    ELSIF NOT crowded THEN
-        -- A crash may forget that it was used.
-        PERFORM set_config('synchronous_commit', 'off', true);
-        use := nextval('cache_uses');
-        UPDATE spaces SET used = use WHERE ctid = (SELECT ctid FROM spaces WHERE name = given_space FOR UPDATE SKIP LOCKED);
-        SELECT entries.output, entries.stored_at, entries.expires_at INTO output, stored_at, expires_at FROM entries
-            WHERE space = given_space AND key = given_key;
-        UPDATE entries SET used = use
-            WHERE ctid = (SELECT ctid FROM entries WHERE space = given_space AND key = given_key FOR UPDATE SKIP LOCKED);
-    END IF;
-    RETURN NEXT;
-END
-$$;
-
 -- Stores an entry, unless the generation of the space has changed. Without an output it only removes the earlier entry. Returns whether
 -- entries must be evicted.
 CREATE FUNCTION cache_put(
