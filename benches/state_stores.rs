@@ -69,7 +69,10 @@ enum Operation {
     HotLimit,
     /// One limit for each of many callers.
     CallersLimit,
+    /// A claim of one of many callers.
     Claim,
+    /// A claim of the caller that everybody is.
+    HotClaim,
     Read,
     CacheHit,
     /// A page of records.
@@ -79,13 +82,15 @@ enum Operation {
 }
 
 impl Operation {
-    const COMPARED: [Self; 5] = [Self::HotLimit, Self::CallersLimit, Self::Claim, Self::Read, Self::CacheHit];
+    const COMPARED: [Self; 6] =
+        [Self::HotLimit, Self::CallersLimit, Self::Claim, Self::HotClaim, Self::Read, Self::CacheHit];
 
     fn name(self) -> &'static str {
         match self {
             Self::HotLimit => "limit, one key",
             Self::CallersLimit => "limit, a key a caller",
-            Self::Claim => "claim",
+            Self::Claim => "claim, many callers",
+            Self::HotClaim => "claim, one caller",
             Self::Read => "read",
             Self::CacheHit => "cache hit",
             Self::Page => "page of 100",
@@ -169,19 +174,23 @@ async fn operate(store: &dyn StateStore, operation: Operation, number: u64) {
         Operation::HotLimit | Operation::CallersLimit => {
             let is_hot = operation == Operation::HotLimit;
             let key = if is_hot { "hot".to_owned() } else { format!("caller {}", number % 1_000) };
-            let limit = Amount::from_whole(1_000_000_000);
+            // Never used up, and not so great that it is counted otherwise than those of users.
+            let limit = Amount::from_whole(10_000_000);
             let allowance = Allowance::Gcra { limit, per: Duration::from_secs(60), burst: limit };
             let take =
                 LimitAcquisition { key, account: Account::NOBODY, allowance, cost: Amount::from_whole(1) };
             assert!(store.acquire(now, &[take]).await.expect("an answer").is_empty());
         }
-        Operation::Claim => {
+        Operation::Claim | Operation::HotClaim => {
             let (key, value) = (
                 format!("{}-{number}", std::process::id()),
                 json!({ "stage": "claimed", "more": "x".repeat(400) }),
             );
-            let write =
-                ConditionalWrite::new(RecordKey { space: "calls", key: &key }, &value, Account::NOBODY);
+            let account = match operation {
+                Operation::HotClaim => Account::NOBODY,
+                _ => Account::from_context(&json!({ "tenant": number % 50, "principal": number % 1_000 })),
+            };
+            let write = ConditionalWrite::new(RecordKey { space: "calls", key: &key }, &value, account);
             assert!(store.write_record(now, write).await.expect("an answer"));
         }
         Operation::Read => {
@@ -245,7 +254,7 @@ fn fill(name: &str, server: &postgres_server::PostgresServer) {
 /// Processes on one server, each with 8 operations at once.
 fn add_processes(name: &str, url: &str, server: u32) {
     println!("\n{name}: processes, operations/s of all, and processor time of the server for each");
-    for operation in [Operation::HotLimit, Operation::CallersLimit, Operation::Claim] {
+    for operation in [Operation::HotLimit, Operation::CallersLimit, Operation::Claim, Operation::HotClaim] {
         for processes in [1, 2, 4, 8] {
             let before = processor_time(server);
             let children: Vec<_> = (0..processes)

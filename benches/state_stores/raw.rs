@@ -35,7 +35,7 @@ impl RawRedis {
         let command = match operation {
             Operation::HotLimit => ::redis::cmd("INCR").arg("hot").to_owned(),
             Operation::CallersLimit => ::redis::cmd("INCR").arg(number % 1_000).to_owned(),
-            Operation::Claim => {
+            Operation::Claim | Operation::HotClaim => {
                 let value = "x".repeat(430);
                 ::redis::cmd("SET").arg(format!("claim {number}")).arg(value).arg("NX").to_owned()
             }
@@ -87,7 +87,7 @@ impl RawPostgres {
         let (statement, key) = match operation {
             Operation::HotLimit => (count, -1),
             Operation::CallersLimit => (count, number as i64 % 1_000),
-            Operation::Claim => (insert, number as i64),
+            Operation::Claim | Operation::HotClaim => (insert, number as i64),
             _ => (select, -1),
         };
         client.query(statement, &[&key]).await.expect("an answer");

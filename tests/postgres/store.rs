@@ -256,6 +256,22 @@ fn tables_of_version_1_are_migrated_with_their_content() {
 }
 
 #[test]
+fn functions_of_an_earlier_version_are_replaced() {
+    let server = PostgresServer::start();
+    drop(server.open("old").unwrap());
+    server.sql(
+        "UPDATE old.callgate SET version = 2; DROP FUNCTION old.write_record;
+         CREATE FUNCTION old.held_by(which integer, who bytea) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+    );
+    let store = server.open("old").unwrap();
+    let value = json!(1);
+    let write = ConditionalWrite::new(RecordKey { space: "calls", key: "c1" }, &value, Account::NOBODY);
+    assert_eq!(run(store.write_record(now(), write)), Ok(true));
+    assert_eq!(server.sql("SELECT version FROM old.callgate"), "3");
+    assert_eq!(server.sql("SELECT count(*) FROM pg_proc WHERE proname = 'held_by'"), "0");
+}
+
+#[test]
 fn who_writes_the_database_can_neither_read_nor_forge_records() {
     let server = PostgresServer::start();
     let schema = server.new_schema();

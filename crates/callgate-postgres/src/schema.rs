@@ -7,11 +7,11 @@ use super::statement;
 use super::transaction::LOCK_CLASS;
 
 /// The version of the tables. Tables of a newer version are not used.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// What creates the tables of each version from those of the one before. Keys are bytes, because a text of PostgreSQL has no zero
 /// character. Times are microseconds since the epoch; those of cached results are text, which preserves every digit.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE counters (name text PRIMARY KEY, value bigint NOT NULL);
     CREATE SEQUENCE versions;
@@ -38,8 +38,7 @@ const MIGRATIONS: [&str; 2] = [
     CREATE INDEX entries_space ON entries (space, tenant, caller, used);
     CREATE INDEX entries_caller ON entries (tenant, caller, used, units);
 ",
-    concat!(
-        "
+    "
     CREATE SEQUENCE latest_time MINVALUE -9223372036854775808 START 1;
     SELECT setval('latest_time', value) FROM counters WHERE name = 'now';
     CREATE SEQUENCE cache_uses;
@@ -48,12 +47,19 @@ const MIGRATIONS: [&str; 2] = [
     ALTER TABLE usage ADD COLUMN shard smallint NOT NULL DEFAULT 0, DROP CONSTRAINT usage_pkey, ADD PRIMARY KEY (pool, holder, shard);
     ALTER TABLE spaces ADD COLUMN most bigint NOT NULL DEFAULT 9223372036854775807;
 ",
-        include_str!("functions/usage.sql"),
-        include_str!("functions/limits.sql"),
-        include_str!("functions/records.sql"),
-        include_str!("functions/cache.sql"),
-    ),
+    // What only the functions of version 2 used.
+    "
+    DROP FUNCTION IF EXISTS held_by(integer, bytea), cache_get(bytea, bytea, bigint);
+",
 ];
+
+/// The functions of this version, which replace those of earlier ones.
+const FUNCTIONS: &str = concat!(
+    include_str!("functions/usage.sql"),
+    include_str!("functions/limits.sql"),
+    include_str!("functions/records.sql"),
+    include_str!("functions/cache.sql"),
+);
 
 /// Creates the schema and its tables if they are missing, and brings older tables to the present version. Several hosts may do so at
 /// once.
@@ -96,8 +102,11 @@ pub(crate) async fn migrate(
     }
     let done = usize::try_from(version).unwrap_or(0);
     for migration in MIGRATIONS.iter().skip(done) {
-        // The functions use the lock class of this program.
-        transaction.batch_execute(&migration.replace("LOCK_CLASS", &LOCK_CLASS.to_string())).await?;
+        transaction.batch_execute(migration).await?;
+    }
+    if version < VERSION {
+        // They use the lock class of this program.
+        transaction.batch_execute(&FUNCTIONS.replace("LOCK_CLASS", &LOCK_CLASS.to_string())).await?;
     }
     transaction.execute("UPDATE callgate SET version = $1", &[&VERSION]).await?;
     transaction.commit().await?;

@@ -1,12 +1,12 @@
 -- Cached results, grouped into spaces. A space never has more entries than its `most`.
 
-CREATE FUNCTION unstored_generation() RETURNS bigint LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION unstored_generation() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT value FROM counters WHERE name = 'elsewhere'), 0)
 $$;
 
 -- Stores an entry, unless the generation of the space has changed. Without an output it only removes the earlier entry. Returns whether
 -- entries must be evicted.
-CREATE FUNCTION cache_put(
+CREATE OR REPLACE FUNCTION cache_put(
     given_space bytea, given_key bytea, given_most bigint, given_generation bigint, new_output text, new_stored_at text,
     new_expires_at text, new_tenant bytea, new_caller bytea, size bigint, capacity bigint, most_spaces bigint
 ) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -39,7 +39,7 @@ BEGIN
         callers := callers || new_caller;
         amounts := amounts || size;
     END IF;
-    total := held_by(3, '') + (SELECT coalesce(sum(amount), 0) FROM unnest(amounts) AS amount);
+    total := (SELECT coalesce(sum(held), 0) FROM usage WHERE pool = 3 AND holder = '') + (SELECT coalesce(sum(amount), 0) FROM unnest(amounts) AS amount);
     PERFORM charge(3, tenants, callers, amounts);
     RETURN total > capacity OR coalesce(stored.most > given_most, false)
         OR (SELECT count(*) FROM entries WHERE space = given_space) > given_most
@@ -48,7 +48,7 @@ END
 $$;
 
 -- Removes the entries of a space, and invalidates results that are still being computed for it.
-CREATE FUNCTION cache_clear(given_space bytea) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION cache_clear(given_space bytea) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     cleared bigint;
     tenants bytea[];

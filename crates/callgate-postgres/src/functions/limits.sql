@@ -3,7 +3,7 @@
 -- Locks the keys of a batch until the end of the transaction, and returns what it acquires from. Other batches of other keys go on. Parts:
 -- 0 the time, 1 the latest known time, 2 limits of the batch, 3 up to `most` other limits that are due for removal, 4 held slots, 5 the usage
 -- of holders. Without a time, the clock of the server is used.
-CREATE FUNCTION load_limits(given_time bigint, keys bytea[], holders bytea[], most integer)
+CREATE OR REPLACE FUNCTION load_limits(given_time bigint, keys bytea[], holders bytea[], most integer)
 RETURNS TABLE (part smallint, name bytea, amount bigint, taken bytea, charges bytea) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -43,7 +43,7 @@ END
 $$;
 
 -- Writes what a batch has changed. The time is NULL if it has not advanced.
-CREATE FUNCTION write_limits(
+CREATE OR REPLACE FUNCTION write_limits(
     new_time bigint, keys bytea[], taken bytea[], due bigint[], charges bytea[], removed bytea[], without_slots bytea[], slot_owner bigint,
     slot_keys bytea[], holders bytea[], callers boolean[], amounts bigint[], steps_back boolean
 ) RETURNS void LANGUAGE plpgsql AS $$
@@ -71,7 +71,7 @@ END
 $$;
 
 -- Releases slots of an owner, and notifies all hosts.
-CREATE FUNCTION release_slots(slot_owner bigint, slot_keys bytea[], channel text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION release_slots(slot_owner bigint, slot_keys bytea[], channel text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE slots SET held = slots.held - released.count
     FROM (SELECT key, count(*) FROM unnest(slot_keys) AS key GROUP BY key ORDER BY key) AS released

@@ -1,7 +1,7 @@
 -- Records: compare-and-swap, the removal of expired ones, and the eviction of older ones of the same account.
 
 -- Removes some expired records that nobody else uses. Returns how many.
-CREATE FUNCTION remove_expired_records(now_micros bigint, most integer) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION remove_expired_records(now_micros bigint, most integer) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     tenants bytea[];
     callers bytea[];
@@ -18,7 +18,7 @@ END
 $$;
 
 -- Writes a record if the stored version is the expected one. Returns 'written', 'conflict' or 'full'.
-CREATE FUNCTION write_record(
+CREATE OR REPLACE FUNCTION write_record(
     new_space text, new_key bytea, new_value text, expected bigint, expires bigint, now_micros bigint, writer_tenant bytea,
     writer_caller bytea, size bigint, capacity bigint, evicts boolean
 ) RETURNS text LANGUAGE plpgsql AS $$
@@ -27,6 +27,9 @@ DECLARE
     evicted bigint;
     more bigint;
     free bigint;
+    removed_units bigint := 0;
+    removed_of_tenant bigint := 0;
+    removed_of_caller bigint := 0;
     loses boolean := false;
     answer text := 'written';
     -- What was removed, by account.
@@ -56,10 +59,14 @@ BEGIN
     more := greatest(size - stored.units, 0);
     -- A tenant may use at most what is free, a caller at most what its tenant may still acquire.
     WHILE more > 0 LOOP
-        SELECT capacity - more - held_by(2, '') - coalesce(sum(amount), 0)
-                - (more + held_by(2, stored.tenant) + coalesce(sum(amount) FILTER (WHERE tenant = stored.tenant), 0))
-                - (more + held_by(2, stored.caller) + coalesce(sum(amount) FILTER (WHERE caller = stored.caller), 0))
-            INTO free FROM unnest(tenants, callers, amounts) AS removed (tenant, caller, amount);
+        IF cardinality(amounts) > 0 THEN
+            SELECT sum(amount), coalesce(sum(amount) FILTER (WHERE tenant = stored.tenant), 0),
+                    coalesce(sum(amount) FILTER (WHERE caller = stored.caller), 0)
+                INTO removed_units, removed_of_tenant, removed_of_caller
+                FROM unnest(tenants, callers, amounts) AS removed (tenant, caller, amount);
+        END IF;
+        SELECT capacity - 3 * more - removed_units - removed_of_tenant - removed_of_caller - coalesce(sum(held), 0)
+            INTO free FROM usage WHERE pool = 2 AND holder IN ('', stored.tenant, stored.caller);
         EXIT WHEN free >= 0;
         loses := true;
         evicted := NULL;

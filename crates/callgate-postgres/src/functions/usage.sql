@@ -2,17 +2,13 @@
 -- that transactions of different connections do not wait for each other; a caller has one row.
 
 -- The lock of a key: the same number on every host.
-CREATE FUNCTION lock_of(name bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION lock_of(name bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT ('x' || left(encode(sha256(name), 'hex'), 16))::bit(64)::bigint
-$$;
-
-CREATE FUNCTION held_by(which integer, who bytea) RETURNS bigint LANGUAGE sql STABLE AS $$
-    SELECT coalesce(sum(held), 0)::bigint FROM usage WHERE pool = which AND holder = who
 $$;
 
 -- Adds these amounts to the usage of holders. Called last in a transaction: the rows are locked in order until its end, and whoever waits for
 -- one of them holds nothing that others need before.
-CREATE FUNCTION charge_holders(which integer, holders bytea[], callers boolean[], amounts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION charge_holders(which integer, holders bytea[], callers boolean[], amounts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own smallint := 1 + pg_backend_pid() % 16;
 BEGIN
@@ -21,12 +17,16 @@ BEGIN
     FROM unnest(holders, callers, amounts) AS charged (holder, is_caller, amount)
     GROUP BY holder, is_caller HAVING sum(amount) <> 0 ORDER BY holder
     ON CONFLICT (pool, holder, shard) DO UPDATE SET held = known.held + excluded.held;
-    DELETE FROM usage WHERE pool = which AND holder = ANY (holders) AND shard = 0 AND held <= 0;
+    IF 0 > ANY (amounts) THEN
+        -- Joined, so that the rows are found one by one: `holder = ANY (holders)` may read all rows of the pool.
+        DELETE FROM usage USING unnest(holders) AS charged (holder)
+            WHERE usage.pool = which AND usage.holder = charged.holder AND usage.shard = 0 AND usage.held <= 0;
+    END IF;
 END
 $$;
 
 -- Charges amounts to accounts.
-CREATE FUNCTION charge(which integer, tenants bytea[], callers bytea[], amounts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION charge(which integer, tenants bytea[], callers bytea[], amounts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     total bigint := (SELECT sum(amount) FROM unnest(amounts) AS amount);
     others integer := cardinality(amounts);
