@@ -174,9 +174,9 @@ async fn operate(store: &dyn StateStore, operation: Operation, number: u64) {
         Operation::HotLimit | Operation::CallersLimit => {
             let is_hot = operation == Operation::HotLimit;
             let key = if is_hot { "hot".to_owned() } else { format!("caller {}", number % 1_000) };
-            // Never used up, and not so great that it is counted otherwise than those of users.
-            let limit = Amount::from_whole(10_000_000);
-            let allowance = Allowance::Gcra { limit, per: Duration::from_secs(60), burst: limit };
+            // Never used up, nor full again between two calls, and counted as those of users are.
+            let (limit, burst) = (Amount::from_whole(1_000), Amount::from_whole(10_000_000));
+            let allowance = Allowance::Gcra { limit, per: Duration::from_secs(60), burst };
             let take =
                 LimitAcquisition { key, account: Account::NOBODY, allowance, cost: Amount::from_whole(1) };
             assert!(store.acquire(now, &[take]).await.expect("an answer").is_empty());
