@@ -254,7 +254,7 @@ fn fill(name: &str, server: &postgres_server::PostgresServer) {
 /// Processes on one server, each with 8 operations at once.
 fn add_processes(name: &str, url: &str, server: u32) {
     println!("\n{name}: processes, operations/s of all, and processor time of the server for each");
-    for operation in [Operation::HotLimit, Operation::CallersLimit, Operation::Claim, Operation::HotClaim] {
+    for operation in [Operation::HotLimit, Operation::CallersLimit, Operation::Claim] {
         for processes in [1, 2, 4, 8] {
             let before = processor_time(server);
             let children: Vec<_> = (0..processes)
