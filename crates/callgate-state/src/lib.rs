@@ -6,6 +6,7 @@
 mod cached_text;
 mod host_stores;
 mod open_state;
+mod sharded_limits;
 mod state_error;
 mod state_parts;
 mod versioned_limits;

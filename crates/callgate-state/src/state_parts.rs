@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use callgate::host::{CombinedStore, StateStore};
+use callgate::host::{CombinedStore, LimitStore, StateStore};
 use callgate::state::MemoryStore;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_redis::{RedisSettings, RedisStore};
 
+use crate::sharded_limits::ShardedLimits;
 use crate::state_error::StateError;
 
 /// Which engine has which part of the state.
@@ -18,7 +19,14 @@ pub struct StateParts {
     limits: String,
     /// Cached results.
     cache: String,
+    /// Into how many shards great limits are split.
+    limit_shards: Option<u32>,
 }
+
+/// The parameter of the URL of limits that splits them.
+const LIMIT_SHARDS: &str = "limit_shards";
+/// The most shards. Each may be asked before a call is refused.
+const MAX_SHARDS: u32 = 64;
 
 impl StateParts {
     /// Reads the URL of one engine, or `records=URL limits=URL cache=URL`. Returns `None` if it names none that hosts share.
@@ -27,13 +35,14 @@ impl StateParts {
     /// If a part is unknown, occurs twice, or has another URL; or if `records` is missing.
     pub fn parse(value: &str) -> Result<Option<Self>, StateError> {
         if is_engine(value) && !value.contains(char::is_whitespace) {
-            let url = || value.to_owned();
-            return Ok(Some(Self { records: url(), limits: url(), cache: url() }));
+            let (url, limit_shards) = take_shards(value)?;
+            return Ok(Some(Self { records: url.clone(), limits: url.clone(), cache: url, limit_shards }));
         }
         if !has_parts(value) {
             return Ok(None);
         }
         let [mut records, mut limits, mut cache] = [None, None, None];
+        let mut limit_shards = None;
         for word in value.split_whitespace() {
             let (name, url) = word.split_once('=').unwrap_or((word, ""));
             let part = match name {
@@ -54,7 +63,14 @@ impl StateParts {
                     if name == "cache" { ", or `memory:` for a cache of each process" } else { "" }
                 )));
             }
-            if part.replace(url.to_owned()).is_some() {
+            let (url, shards) = take_shards(url)?;
+            if shards.is_some() && name != "limits" {
+                return Err(StateError::new(format!(
+                    "`{LIMIT_SHARDS}` belongs to the URL of `limits`, not of `{name}`: write `limits=URL?{LIMIT_SHARDS}=N`"
+                )));
+            }
+            limit_shards = limit_shards.or(shards);
+            if part.replace(url).is_some() {
                 return Err(StateError::new(format!("`{name}` of the state occurs twice; keep one of them")));
             }
         }
@@ -65,7 +81,7 @@ impl StateParts {
         };
         let other = |part: Option<String>| part.unwrap_or_else(|| records.clone());
         let (limits, cache) = (other(limits), other(cache));
-        Ok(Some(Self { records, limits, cache }))
+        Ok(Some(Self { records, limits, cache, limit_shards }))
     }
 
     /// Opens each engine once.
@@ -78,12 +94,16 @@ impl StateParts {
             url if *url == self.limits => Arc::clone(&limits),
             url => open_engine(url)?,
         };
+        let limits: Arc<dyn LimitStore> = match self.limit_shards {
+            Some(shards) => Arc::new(ShardedLimits::new(limits, shards)),
+            None => limits,
+        };
         Ok(CombinedStore::new(records).with_limits(limits).with_cache(cache))
     }
 
     /// For people: the URL, or those that differ from that of the records.
     pub fn without_passwords(&self) -> String {
-        let Self { records, limits, cache } = self;
+        let Self { records, limits, cache, .. } = self;
         if limits == records && cache == records {
             return without_password(records);
         }
@@ -95,6 +115,30 @@ impl StateParts {
         }
         shown
     }
+}
+
+/// Separates `limit_shards=N` from the other parameters of a URL.
+fn take_shards(url: &str) -> Result<(String, Option<u32>), StateError> {
+    let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
+    let (mut others, mut shards) = (Vec::new(), None);
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some((LIMIT_SHARDS, number)) => {
+                let number = number.parse().ok().filter(|number| (2..=MAX_SHARDS).contains(number));
+                shards = Some(number.ok_or_else(|| {
+                    StateError::new(format!("`{LIMIT_SHARDS}` must be a number from 2 to {MAX_SHARDS}"))
+                })?);
+            }
+            _ => others.push(pair),
+        }
+    }
+    if shards.is_some() && !is_postgres(url) {
+        return Err(StateError::new(format!(
+            "`{LIMIT_SHARDS}` is for PostgreSQL: in Redis all limits share one core, whether they are split or not"
+        )));
+    }
+    let base = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+    Ok((base, shards))
 }
 
 /// Whether a value of `--state` names state that hosts share, rather than a file.
@@ -189,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn shards_of_limits_are_no_parameter_of_the_engine() {
+        let parts = |value: &str| {
+            let parts = StateParts::parse(value).unwrap().unwrap();
+            (parts.records, parts.limits, parts.limit_shards)
+        };
+        let url = || "postgres://h/x?schema=s".to_owned();
+        assert_eq!(parts("postgres://h/x?limit_shards=8&schema=s"), (url(), url(), Some(8)));
+        assert_eq!(parts("postgres://h/x?schema=s"), (url(), url(), None));
+        let combined = "records=postgres://h/x?schema=s limits=postgres://h/x?schema=s&limit_shards=64";
+        assert_eq!(parts(combined), (url(), url(), Some(64)));
+    }
+
+    #[test]
     fn parts_without_records_or_with_others_are_rejected() {
         for (value, expected) in [
             ("limits=redis://localhost", "no `records=URL`"),
@@ -197,6 +254,10 @@ mod tests {
             ("records=postgres://h/x limits=memory:", "needs `postgres://…`"),
             ("records=postgres://h/x approvals=redis://u:secret@h", "is none of them"),
             ("records=postgres://h/x redis://u:secret@h", "is none of them"),
+            ("postgres://h/x?limit_shards=1", "a number from 2 to 64"),
+            ("postgres://h/x?limit_shards=many", "a number from 2 to 64"),
+            ("redis://h?limit_shards=8", "is for PostgreSQL"),
+            ("records=postgres://h/x?limit_shards=8 limits=postgres://h/y", "belongs to the URL of `limits`"),
         ] {
             let Err(StateError::Unusable(why)) = StateParts::parse(value) else { panic!("{value}") };
             assert!(why.contains(expected) && !why.contains("secret"), "{value}: {why}");

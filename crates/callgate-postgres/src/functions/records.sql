@@ -30,6 +30,7 @@ DECLARE
     removed_units bigint := 0;
     removed_of_tenant bigint := 0;
     removed_of_caller bigint := 0;
+    own smallint := usage_shard();
     loses boolean := false;
     answer text := 'written';
     -- What was removed, by account.
@@ -89,7 +90,15 @@ BEGIN
         VALUES (new_space, new_key, new_value, nextval('versions'), expires, stored.tenant, stored.caller, size)
         ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, version = excluded.version, forget_at = excluded.forget_at,
             units = excluded.units;
-        PERFORM charge(2, tenants || stored.tenant, callers || stored.caller, amounts || (size - stored.units));
+        IF cardinality(amounts) > 0 OR size < stored.units THEN
+            PERFORM charge(2, tenants || stored.tenant, callers || stored.caller, amounts || (size - stored.units));
+        ELSIF size > stored.units THEN
+            -- What `charge` does, for almost all writes, in a fifth of its time.
+            INSERT INTO usage AS known (pool, holder, shard, held)
+            SELECT 2, holder, shard, size - stored.units
+            FROM (VALUES (''::bytea, own), (stored.tenant, own), (stored.caller, 0)) AS charged (holder, shard) ORDER BY holder
+            ON CONFLICT (pool, holder, shard) DO UPDATE SET held = known.held + excluded.held;
+        END IF;
     ELSE
         PERFORM charge(2, tenants, callers, amounts);
     END IF;

@@ -6,11 +6,16 @@ CREATE OR REPLACE FUNCTION lock_of(name bytea) RETURNS bigint LANGUAGE sql IMMUT
     SELECT ('x' || left(encode(sha256(name), 'hex'), 16))::bit(64)::bigint
 $$;
 
+-- The shard of this connection.
+CREATE OR REPLACE FUNCTION usage_shard() RETURNS smallint LANGUAGE sql STABLE AS $$
+    SELECT (1 + pg_backend_pid() % 16)::smallint
+$$;
+
 -- Adds these amounts to the usage of holders. Called last in a transaction: the rows are locked in order until its end, and whoever waits for
 -- one of them holds nothing that others need before.
 CREATE OR REPLACE FUNCTION charge_holders(which integer, holders bytea[], callers boolean[], amounts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    own smallint := 1 + pg_backend_pid() % 16;
+    own smallint := usage_shard();
 BEGIN
     INSERT INTO usage AS known (pool, holder, shard, held)
     SELECT which, holder, CASE WHEN is_caller THEN 0 ELSE own END, sum(amount)
