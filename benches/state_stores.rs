@@ -46,12 +46,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use callgate::host::{
-    Account, Allowance, Amount, CacheEntry, CacheSpace, ConditionalWrite, LimitAcquisition, RecordKey,
-    StateStore,
+    Account, Allowance, Amount, CacheEntry, CacheSpace, CombinedStore, ConditionalWrite, LimitAcquisition,
+    RecordKey, StateStore,
 };
 use callgate::json::json;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 use callgate_redis::{RedisSettings, RedisStore};
+use callgate_state::ShardedLimits;
 use jiff::{Timestamp, ToSpan as _};
 
 use measurement::{Measurement, measure, processor_time};
@@ -69,6 +70,8 @@ enum Operation {
     HotLimit,
     /// One limit for each of many callers.
     CallersLimit,
+    /// One limit that everybody uses, in shards.
+    ShardedLimit,
     /// A claim of one of many callers.
     Claim,
     /// A claim of the caller that everybody is.
@@ -89,6 +92,7 @@ impl Operation {
         match self {
             Self::HotLimit => "limit, one key",
             Self::CallersLimit => "limit, a key a caller",
+            Self::ShardedLimit => "limit, 8 shards",
             Self::Claim => "claim, many callers",
             Self::HotClaim => "claim, one caller",
             Self::Read => "read",
@@ -171,8 +175,8 @@ fn space() -> CacheSpace<'static> {
 async fn operate(store: &dyn StateStore, operation: Operation, number: u64) {
     let now = Timestamp::now();
     match operation {
-        Operation::HotLimit | Operation::CallersLimit => {
-            let is_hot = operation == Operation::HotLimit;
+        Operation::HotLimit | Operation::CallersLimit | Operation::ShardedLimit => {
+            let is_hot = operation != Operation::CallersLimit;
             let key = if is_hot { "hot".to_owned() } else { format!("caller {}", number % 1_000) };
             // Never used up, nor full again between two calls, and counted as those of users are.
             let (limit, burst) = (Amount::from_whole(1_000), Amount::from_whole(10_000_000));
@@ -254,7 +258,9 @@ fn fill(name: &str, server: &postgres_server::PostgresServer) {
 /// Processes on one server, each with 8 operations at once.
 fn add_processes(name: &str, url: &str, server: u32) {
     println!("\n{name}: processes, operations/s of all, and processor time of the server for each");
-    for operation in [Operation::HotLimit, Operation::CallersLimit, Operation::Claim] {
+    let sharded = (name == "postgres").then_some(Operation::ShardedLimit);
+    let operations = [Operation::HotLimit, Operation::CallersLimit, Operation::Claim];
+    for operation in operations.into_iter().chain(sharded) {
         for processes in [1, 2, 4, 8] {
             let before = processor_time(server);
             let children: Vec<_> = (0..processes)
@@ -284,9 +290,17 @@ fn load(order: &str) {
     let (url, name) = order.split_once('\n').expect("an order");
     let operation = Operation::COMPARED
         .into_iter()
+        .chain([Operation::ShardedLimit])
         .find(|operation| format!("{operation:?}") == name)
         .expect("an operation");
     let store = open(url);
+    let store = match operation {
+        Operation::ShardedLimit => {
+            let limits = ShardedLimits::new(store.clone(), 8);
+            Arc::new(CombinedStore::new(store).with_limits(Arc::new(limits)))
+        }
+        _ => store,
+    };
     let (numbers, begun) = (AtomicU64::new(1), Instant::now());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(futures_of(8, || async {

@@ -33,7 +33,7 @@ impl RawRedis {
     pub async fn run(&self, operation: Operation, number: u64) {
         let mut connection = self.connection.clone();
         let command = match operation {
-            Operation::HotLimit => ::redis::cmd("INCR").arg("hot").to_owned(),
+            Operation::HotLimit | Operation::ShardedLimit => ::redis::cmd("INCR").arg("hot").to_owned(),
             Operation::CallersLimit => ::redis::cmd("INCR").arg(number % 1_000).to_owned(),
             Operation::Claim | Operation::HotClaim => {
                 let value = "x".repeat(430);
@@ -85,7 +85,7 @@ impl RawPostgres {
     pub async fn run(&self, operation: Operation, number: u64) {
         let (client, [count, insert, select]) = &self.clients[number as usize % CONNECTIONS];
         let (statement, key) = match operation {
-            Operation::HotLimit => (count, -1),
+            Operation::HotLimit | Operation::ShardedLimit => (count, -1),
             Operation::CallersLimit => (count, number as i64 % 1_000),
             Operation::Claim | Operation::HotClaim => (insert, number as i64),
             _ => (select, -1),

@@ -11,6 +11,7 @@ use callgate::host::{
 use callgate::json::json;
 use callgate::seal::Keys;
 use callgate::state::SealedStore;
+use callgate_state::ShardedLimits;
 use jiff::{Timestamp, ToSpan as _};
 
 use super::server::PostgresServer;
@@ -168,6 +169,33 @@ fn hosts_together_acquire_exactly_the_limit() {
         hosts.into_iter().map(|host| host.join().unwrap()).sum()
     });
     assert_eq!(acquired, 50);
+}
+
+#[test]
+fn hosts_together_acquire_no_more_than_a_limit_in_shards() {
+    let server = PostgresServer::start();
+    let schema = server.new_schema();
+    let take = LimitAcquisition {
+        key: "refunds".to_owned(),
+        account: Account::NOBODY,
+        allowance: Allowance::Total { limit: Amount::from_whole(400), keep: Duration::from_secs(60) },
+        cost: Amount::from_whole(1),
+    };
+    let acquired: usize = std::thread::scope(|scope| {
+        let hosts: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let limits = ShardedLimits::new(Arc::new(server.open(&schema).unwrap()), 4);
+                    let acquire =
+                        || run(limits.acquire(now(), std::slice::from_ref(&take))).unwrap().is_empty();
+                    (0..120).filter(|_| acquire()).count()
+                })
+            })
+            .collect();
+        hosts.into_iter().map(|host| host.join().unwrap()).sum()
+    });
+    assert_eq!(acquired, 400);
+    assert_eq!(server.sql(&format!("SELECT count(*) FROM {schema}.limits")), "4");
 }
 
 #[test]

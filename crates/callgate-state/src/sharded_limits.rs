@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use callgate::call::Amount;
 use callgate::host::{
-    Allowance, BoxFuture, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost, StateStore,
-    StoreError, StoreFuture,
+    Allowance, BoxFuture, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost, StoreError,
+    StoreFuture,
 };
 use jiff::Timestamp;
 
@@ -29,8 +29,8 @@ const MAX_REMEMBERED: usize = 10_000;
 /// - A limit that becomes so great that it is split, or the other way round, starts from zero, as one whose algorithm changes.
 ///
 /// All processes must use the same number of shards.
-pub(crate) struct ShardedLimits {
-    store: Arc<dyn StateStore>,
+pub struct ShardedLimits {
+    store: Arc<dyn LimitStore>,
     shards: u32,
     taken_from: Mutex<RememberedShards>,
 }
@@ -68,8 +68,9 @@ enum Place {
 }
 
 impl ShardedLimits {
-    pub(crate) fn new(store: Arc<dyn StateStore>, shards: u32) -> Self {
-        Self { store, shards, taken_from: Mutex::default() }
+    /// Limits in a store, great ones in so many shards (at least one).
+    pub fn new(store: Arc<dyn LimitStore>, shards: u32) -> Self {
+        Self { store, shards: shards.max(1), taken_from: Mutex::default() }
     }
 
     // Every update is a single step, so a panic elsewhere leaves it consistent.
