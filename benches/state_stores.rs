@@ -25,6 +25,8 @@ mod packages;
 mod postgres_server;
 #[path = "state_stores/raw.rs"]
 mod raw;
+#[path = "../tests/postgres/small_disk.rs"]
+mod small_disk;
 #[path = "../tests/redis/server.rs"]
 mod redis_server;
 

@@ -4,5 +4,6 @@ mod hosts;
 mod indexes;
 mod round_trips;
 pub mod server;
+pub mod small_disk;
 mod store;
 mod trouble;

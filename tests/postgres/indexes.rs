@@ -30,8 +30,12 @@ fn no_operation_reads_a_whole_table() {
         // The counts of a session are published within a second of its last transaction.
         std::thread::sleep(Duration::from_millis(1200));
         let tables = "'records', 'limits', 'usage'";
-        let sum = "SELECT sum(seq_scan) FROM pg_stat_user_tables WHERE schemaname = 'many' AND relname IN";
-        server.sql(&format!("{sum} ({tables})")).parse::<usize>().unwrap()
+        let sum = |what: &str, of: &str| {
+            let sum =
+                format!("SELECT sum({what}) FROM {of} WHERE schemaname = 'many' AND relname IN ({tables})");
+            server.sql(&sum).parse::<usize>().unwrap()
+        };
+        (sum("seq_scan", "pg_stat_user_tables"), sum("idx_tup_read", "pg_stat_user_indexes"))
     };
     let now = Timestamp::now();
     let work = |number: usize| {
@@ -65,5 +69,7 @@ fn no_operation_reads_a_whole_table() {
     (10..10 + REPETITIONS).for_each(work);
     // An operation that reads a table does so each time. A new connection plans its first statements without knowing their values.
     let after = scans();
-    assert!(after - before < REPETITIONS, "{before} scans before, {after} after");
+    assert!(after.0 - before.0 < REPETITIONS, "{before:?} scans before, {after:?} after");
+    // Nor a whole index.
+    assert!(after.1 - before.1 < ROWS, "{before:?} entries read before, {after:?} after");
 }

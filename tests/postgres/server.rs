@@ -14,11 +14,9 @@ use callgate::host::StateStore;
 use callgate::state::Capacity;
 use callgate_postgres::{PostgresSettings, PostgresStore};
 
+use super::small_disk::{NOBODY, SmallDisk};
 use crate::packages;
 use crate::redis::server::free_port;
-
-/// PostgreSQL refuses to run as root.
-const NOBODY: u32 = 65_534;
 
 pub struct PostgresServer {
     folder: tempfile::TempDir,
@@ -26,6 +24,7 @@ pub struct PostgresServer {
     pub port: u16,
     settings: Vec<String>,
     child: Option<Child>,
+    disk: Option<SmallDisk>,
     schemas: AtomicU32,
 }
 
@@ -36,9 +35,25 @@ impl PostgresServer {
 
     /// Starts a server with these settings.
     pub fn start_with(settings: &[&str]) -> Self {
-        let mut server = Self::new(settings);
+        Self::new(settings).initialized()
+    }
+
+    /// Starts a server on a disk of this size.
+    pub fn start_on_small_disk(mebibytes: u32) -> Self {
+        let mut server = Self::new(&["fsync=off", "max_wal_size=4MB", "min_wal_size=2MB"]);
+        let disk = server.folder.path().join("disk");
+        fs::create_dir(&disk).unwrap();
+        server.disk = Some(SmallDisk::mount(&disk, mebibytes));
+        server.initialized()
+    }
+
+    fn initialized(self) -> Self {
+        let mut server = self;
         let mut init = server.command("initdb");
         init.args(["--username=callgate", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+        if server.disk.is_some() {
+            init.arg("--wal-segsize=1");
+        }
         let (printed, done) = packages::run(&mut init, "");
         assert!(done, "{printed}");
         server.restart();
@@ -63,12 +78,16 @@ impl PostgresServer {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        Self { folder, bin, port: free_port(), settings, child: None, schemas: AtomicU32::new(0) }
+        Self { folder, bin, port: free_port(), settings, child: None, disk: None, schemas: AtomicU32::new(0) }
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.bin.join(program));
-        command.arg("-D").arg(self.folder.path().join("data")).current_dir(self.folder.path());
+        let (folder, program) = (self.folder.path(), self.bin.join(program));
+        let (mut command, data) = match &self.disk {
+            Some(disk) => (disk.command(&program), folder.join("disk/data")),
+            None => (Command::new(program), folder.join("data")),
+        };
+        command.arg("-D").arg(data).current_dir(folder);
         if rustix::process::getuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
@@ -110,6 +129,18 @@ impl PostgresServer {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+
+    /// The disk of a server that was started on a small one.
+    pub fn disk(&self) -> &SmallDisk {
+        self.disk.as_ref().unwrap()
+    }
+
+    /// Starts the server again if it has stopped by itself.
+    pub fn restart_if_stopped(&mut self) {
+        if self.child.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some()) {
+            self.restart();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use callgate::host::{
-    Account, Allowance, ConditionalWrite, LimitStore as _, RecordKey, RecordStore as _, StoreError,
+    Account, Allowance, Amount, ConditionalWrite, LimitStore as _, RecordKey, RecordStore as _, StoreError,
 };
 use callgate::json::json;
 use callgate_postgres::{PostgresSettings, PostgresStore};
@@ -54,6 +54,49 @@ fn a_slot_is_free_again_wherever_the_link_was_cut() {
     assert!(!is_acquired(&cut_off));
     std::thread::sleep(Duration::from_secs(5));
     assert!(!is_acquired(&cut_off));
+}
+
+#[test]
+fn a_full_disk_refuses_and_loses_nothing() {
+    let mut server = PostgresServer::start_on_small_disk(96);
+    let store = server.open("full").unwrap();
+    let write = |name: &str, size: usize| {
+        let (key, value) = (RecordKey { space: "calls", key: name }, json!("x".repeat(size)));
+        run(store.write_record(Timestamp::now(), ConditionalWrite::new(key, &value, Account::NOBODY)))
+    };
+    let limit =
+        [take("k", Allowance::Total { limit: Amount::from_whole(8), keep: Duration::from_secs(3_600) })];
+    let acquire = || run(store.acquire(Timestamp::now(), &limit));
+    let mut confirmed: Vec<String> = (0..20).map(|number| format!("before {number}")).collect();
+    confirmed.iter().for_each(|name| assert_eq!(write(name, 100), Ok(true)));
+    let mut acquired = 2;
+    (0..acquired).for_each(|_| assert_eq!(acquire(), Ok(Vec::new())));
+    server.disk().fill();
+    // What fits the pages that are left may still be written.
+    let mut refused = Vec::new();
+    for number in 0..40 {
+        let name = format!("during {number}");
+        match write(&name, 100_000) {
+            Ok(written) => {
+                assert!(written);
+                confirmed.push(name);
+            }
+            Err(error) => refused.push(error.to_string()),
+        }
+        acquired += usize::from(acquire() == Ok(Vec::new()));
+    }
+    assert!(!refused.is_empty());
+    server.disk().free();
+    server.restart_if_stopped();
+    wait_until(|| write("after", 100) == Ok(true));
+    for name in &confirmed {
+        let found = run(store.record(RecordKey { space: "calls", key: name })).unwrap();
+        assert!(found.is_some(), "{name} is lost");
+    }
+    // What was confirmed is counted; what was refused may be.
+    acquired += (0..9).filter(|_| acquire() == Ok(Vec::new())).count();
+    assert!(acquired <= 8, "{acquired} were acquired of 8");
+    assert!(refused.iter().any(|why| why.contains("no disk space left")), "{refused:#?}");
 }
 
 #[test]

@@ -83,8 +83,8 @@ pub(crate) async fn migrate(
         )));
     }
     if !has_schema {
-        // The name has letters, digits and `_` only.
-        transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
+        // The name has letters, digits and `_` only, and may be a word of SQL.
+        transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
     }
     let mut version = 0;
     if is_ours {
