@@ -13,22 +13,32 @@ DECLARE
     due_keys bytea[];
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(LOCK_CLASS, 1);
-    FOR next_lock IN SELECT DISTINCT lock_of(key) AS number FROM unnest(keys) AS key ORDER BY number LOOP
-        PERFORM pg_advisory_xact_lock(next_lock);
-    END LOOP;
+    IF cardinality(keys) = 1 THEN
+        PERFORM pg_advisory_xact_lock(lock_of(keys[1]));
+    ELSE
+        FOR next_lock IN SELECT DISTINCT lock_of(key) AS number FROM unnest(keys) AS key ORDER BY number LOOP
+            PERFORM pg_advisory_xact_lock(next_lock);
+        END LOOP;
+    END IF;
     now_micros := coalesce(given_time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
     SELECT last_value INTO latest FROM latest_time WHERE is_called;
-    RETURN QUERY SELECT 0::smallint, NULL::bytea, now_micros, NULL::bytea, NULL::bytea;
+    part := 0;
+    amount := now_micros;
+    RETURN NEXT;
     IF latest IS NOT NULL THEN
-        RETURN QUERY SELECT 1::smallint, NULL::bytea, latest, NULL::bytea, NULL::bytea;
+        part := 1;
+        amount := latest;
+        RETURN NEXT;
     END IF;
     -- Only those that nobody else uses. They are read after they are locked.
     SELECT array_agg(key) INTO due_keys FROM (
         SELECT key FROM limits WHERE due <= greatest(now_micros, latest) AND key <> ALL (keys) ORDER BY due, key LIMIT most
     ) AS candidates WHERE pg_try_advisory_xact_lock(lock_of(key));
     RETURN QUERY SELECT 2::smallint, key, due, limits.taken, limits.charges FROM limits WHERE key = ANY (keys);
-    RETURN QUERY SELECT 3::smallint, key, due, limits.taken, limits.charges FROM limits
-        WHERE key = ANY (due_keys) AND due <= greatest(now_micros, latest) ORDER BY due, key;
+    IF due_keys IS NOT NULL THEN
+        RETURN QUERY SELECT 3::smallint, key, due, limits.taken, limits.charges FROM limits
+            WHERE key = ANY (due_keys) AND due <= greatest(now_micros, latest) ORDER BY due, key;
+    END IF;
     RETURN QUERY SELECT 4::smallint, key, sum(held)::bigint, NULL::bytea, NULL::bytea
         FROM slots JOIN owners ON owners.id = slots.owner AND owners.lease_ends > clock_timestamp()
         WHERE key = ANY (keys) GROUP BY key;

@@ -34,22 +34,29 @@ DECLARE
     loses boolean := false;
     answer text := 'written';
     -- What was removed, by account.
-    tenants bytea[];
-    callers bytea[];
-    amounts bigint[];
+    tenants bytea[] := '{}';
+    callers bytea[] := '{}';
+    amounts bigint[] := '{}';
 BEGIN
     PERFORM pg_advisory_xact_lock(lock_of(convert_to(new_space, 'UTF8') || '\x00' || new_key));
-    WITH removed AS (
-        DELETE FROM records WHERE ctid = ANY (ARRAY(
-            -- One condition: with another one beside it, the whole table would be read.
-            SELECT ctid FROM (
-                SELECT ctid FROM records WHERE forget_at <= now_micros ORDER BY forget_at LIMIT 64 FOR UPDATE SKIP LOCKED
-            ) AS expired
-            UNION ALL SELECT ctid FROM records WHERE space = new_space AND key = new_key AND forget_at <= now_micros))
-        RETURNING tenant, caller, units
-    ) SELECT coalesce(array_agg(tenant), '{}'), coalesce(array_agg(caller), '{}'), coalesce(array_agg(-units), '{}')
-      INTO tenants, callers, amounts FROM removed;
     SELECT * INTO stored FROM records WHERE space = new_space AND key = new_key FOR UPDATE;
+    -- Most writes find nothing expired, which is much faster to see than to remove. By the least, which the index has; `EXISTS` may read the
+    -- whole table.
+    IF stored.forget_at <= now_micros OR (SELECT min(forget_at) FROM records) <= now_micros THEN
+        WITH removed AS (
+            DELETE FROM records WHERE ctid = ANY (ARRAY(
+                -- One condition: with another one beside it, the whole table would be read.
+                SELECT ctid FROM (
+                    SELECT ctid FROM records WHERE forget_at <= now_micros ORDER BY forget_at LIMIT 64 FOR UPDATE SKIP LOCKED
+                ) AS expired
+                UNION ALL SELECT ctid FROM records WHERE space = new_space AND key = new_key AND forget_at <= now_micros))
+            RETURNING tenant, caller, units
+        ) SELECT coalesce(array_agg(tenant), '{}'), coalesce(array_agg(caller), '{}'), coalesce(array_agg(-units), '{}')
+          INTO tenants, callers, amounts FROM removed;
+        IF stored.forget_at <= now_micros THEN
+            stored := NULL;
+        END IF;
+    END IF;
     IF stored.version IS DISTINCT FROM expected THEN
         PERFORM charge(2, tenants, callers, amounts);
         RETURN 'conflict';
