@@ -78,7 +78,7 @@ pub struct LimitRefusal {
 /// What a call really cost, of a limit of which it has acquired an estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCorrection {
-    /// What was acquired. Its cost is the estimate, which is greater than zero.
+    /// What was acquired. Its cost is the estimate, which may be zero.
     pub acquisition: LimitAcquisition,
     /// The time that was passed to [`LimitStore::acquire`].
     pub acquired_at: Timestamp,
