@@ -22,10 +22,6 @@ mod packages;
 #[path = "../tests/redis/server.rs"]
 mod redis_server;
 
-mod redis {
-    pub(crate) use super::redis_server as server;
-}
-
 mod fixtures {
     use std::path::{Path, PathBuf};
 

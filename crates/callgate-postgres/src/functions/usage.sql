@@ -16,16 +16,18 @@ $$;
 CREATE OR REPLACE FUNCTION charge_holders(which integer, holders bytea[], callers boolean[], amounts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own smallint := usage_shard();
+    charged bytea;
 BEGIN
     INSERT INTO usage AS known (pool, holder, shard, held)
     SELECT which, holder, CASE WHEN is_caller THEN 0 ELSE own END, sum(amount)
-    FROM unnest(holders, callers, amounts) AS charged (holder, is_caller, amount)
+    FROM unnest(holders, callers, amounts) AS charges (holder, is_caller, amount)
     GROUP BY holder, is_caller HAVING sum(amount) <> 0 ORDER BY holder
     ON CONFLICT (pool, holder, shard) DO UPDATE SET held = known.held + excluded.held;
     IF 0 > ANY (amounts) THEN
-        -- Joined, so that the rows are found one by one: `holder = ANY (holders)` may read all rows of the pool.
-        DELETE FROM usage USING unnest(holders) AS charged (holder)
-            WHERE usage.pool = which AND usage.holder = charged.holder AND usage.shard = 0 AND usage.held <= 0;
+        -- One by one: with all holders in one condition, all rows of the pool may be read.
+        FOREACH charged IN ARRAY holders LOOP
+            DELETE FROM usage WHERE pool = which AND usage.holder = charged AND shard = 0 AND held <= 0;
+        END LOOP;
     END IF;
 END
 $$;
