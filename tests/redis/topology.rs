@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair,
 
 use crate::cutting_proxy::CuttingProxy;
 
-use super::server::{RedisServer, open_url, run};
+use super::server::{RedisServer, free_port, open_url, run};
 use super::store::{sliding, take};
 use super::trouble::write;
 
@@ -142,11 +142,15 @@ fn sentinels_name_the_primary() {
 
 #[test]
 fn the_nodes_of_a_cluster_share_the_parts_of_a_store() {
-    let nodes = [0, 1, 2]
-        .map(|_| RedisServer::start_with(&["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]));
+    // Without a name, nodes use the port 10,000 above their own for each other, which may be taken.
+    let buses = [(); 3].map(|()| free_port().to_string());
+    let nodes = buses.each_ref().map(|bus| {
+        let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", bus];
+        RedisServer::start_with(&cluster)
+    });
     for (node, slots) in nodes.iter().zip([["0", "5460"], ["5461", "10922"], ["10923", "16383"]]) {
         node.cli(&["cluster", "addslotsrange", slots[0], slots[1]]);
-        node.cli(&["cluster", "meet", "127.0.0.1", &nodes[0].port.to_string()]);
+        node.cli(&["cluster", "meet", "127.0.0.1", &nodes[0].port.to_string(), &buses[0]]);
     }
     wait_until(|| {
         nodes.iter().all(|node| {

@@ -16,14 +16,17 @@ use jiff::Timestamp;
 
 /// A limit is split if each shard has at least this amount, and a call of a greater part of its shard is taken from all shards.
 const PARTS_OF_A_SHARD: u64 = 100;
-/// How many acquisitions are remembered for their correction.
+/// How many acquisitions are remembered for their correction, and how many limits that were used up.
 const MAX_REMEMBERED: usize = 10_000;
+/// How long a refusal by all shards lets further calls ask one of them only: a caller who repeats a refused call would otherwise ask all of
+/// them each time.
+const USED_UP_FOR: Duration = Duration::from_millis(100);
 
 /// Limits of a store, those of a great amount split into shards.
 ///
 /// - A limit of less than 100 for each shard is not split, and stays exact. Slots are never split.
 /// - A call that costs a hundredth of a shard or less is taken from one of them, and from another one if that has too little left. It is
-///   refused only when less than a hundredth of the whole limit is left.
+///   refused only when less than a hundredth of the whole limit is left, or was left a tenth of a second ago.
 /// - A call that costs more is taken from all shards alike. It may be refused earlier, as far as smaller calls have filled the shards
 ///   unevenly.
 /// - A limit that becomes so great that it is split, or the other way round, starts from zero, as one whose algorithm changes.
@@ -33,6 +36,13 @@ pub struct ShardedLimits {
     store: Arc<dyn LimitStore>,
     shards: u32,
     taken_from: Mutex<RememberedShards>,
+    used_up: Mutex<HashMap<String, UsedUp>>,
+}
+
+/// A limit of which no shard had this amount left at this time.
+struct UsedUp {
+    at: Timestamp,
+    cost: Amount,
 }
 
 /// Which shard an acquisition was taken from: by its key and time.
@@ -64,21 +74,32 @@ enum Place {
     /// All shards alike.
     All,
     /// One shard. `untried`: those that are tried if it has too little left.
-    One { shard: u32, untried: Vec<u32>, wait: Option<Duration> },
+    One {
+        shard: u32,
+        untried: Vec<u32>,
+        /// Whether all shards are tried before it is refused.
+        asks_all: bool,
+        /// The shortest wait of those that were tried.
+        wait: Option<Duration>,
+    },
 }
 
 impl ShardedLimits {
     /// Limits in a store, great ones in so many shards (at least one).
     pub fn new(store: Arc<dyn LimitStore>, shards: u32) -> Self {
-        Self { store, shards: shards.max(1), taken_from: Mutex::default() }
+        Self { store, shards: shards.max(1), taken_from: Mutex::default(), used_up: Mutex::default() }
     }
 
-    // Every update is a single step, so a panic elsewhere leaves it consistent.
+    // Every update of these is a single step, so a panic elsewhere leaves them consistent.
+    fn used_up(&self) -> MutexGuard<'_, HashMap<String, UsedUp>> {
+        self.used_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn taken_from(&self) -> MutexGuard<'_, RememberedShards> {
         self.taken_from.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, take: &LimitAcquisition) -> Place {
+    fn place(&self, now: Timestamp, take: &LimitAcquisition) -> Place {
         let Some(most) = capacity(&take.allowance) else { return Place::Whole };
         let shard = self.part(most);
         if shard < Amount::from_whole(PARTS_OF_A_SHARD) {
@@ -89,7 +110,13 @@ impl ShardedLimits {
         }
         let mut shards: Vec<u32> = (0..self.shards).collect();
         fastrand::shuffle(&mut shards);
-        Place::One { shard: shards.pop().unwrap_or(0), untried: shards, wait: None }
+        let is_used_up = self.used_up().get(&take.key).is_some_and(|found| {
+            found.cost <= take.cost
+                && Duration::try_from(now.duration_since(found.at)).is_ok_and(|age| age < USED_UP_FOR)
+        });
+        let shard = shards.pop().unwrap_or(0);
+        let untried = if is_used_up { Vec::new() } else { shards };
+        Place::One { shard, untried, asks_all: !is_used_up, wait: None }
     }
 
     /// The part of an allowance that a shard has: rounded down, so that all together have no more.
@@ -132,7 +159,7 @@ impl ShardedLimits {
         now: Timestamp,
         takes: &[LimitAcquisition],
     ) -> Result<Vec<LimitRefusal>, StoreError> {
-        let mut places: Vec<Place> = takes.iter().map(|take| self.place(take)).collect();
+        let mut places: Vec<Place> = takes.iter().map(|take| self.place(now, take)).collect();
         loop {
             // For each acquisition of the batch, the index of the one that it is a part of.
             let (mut batch, mut wholes) = (Vec::with_capacity(takes.len()), Vec::new());
@@ -156,7 +183,27 @@ impl ShardedLimits {
             }
             let refusals = next_shards(&refused, &wholes, &mut places);
             if !refusals.is_empty() {
+                self.remember_used_up(now, takes, &places, &refusals);
                 return Ok(refusals);
+            }
+        }
+    }
+
+    fn remember_used_up(
+        &self,
+        now: Timestamp,
+        takes: &[LimitAcquisition],
+        places: &[Place],
+        refusals: &[LimitRefusal],
+    ) {
+        let mut used_up = self.used_up();
+        for refusal in refusals {
+            let Some(take) = takes.get(refusal.index) else { continue };
+            if let Some(Place::One { asks_all: true, .. }) = places.get(refusal.index) {
+                if used_up.len() >= MAX_REMEMBERED {
+                    used_up.clear();
+                }
+                used_up.insert(take.key.clone(), UsedUp { at: now, cost: take.cost });
             }
         }
     }
@@ -165,7 +212,7 @@ impl ShardedLimits {
     fn corrections(&self, correction: &LimitCorrection) -> Vec<LimitCorrection> {
         let LimitCorrection { acquisition: take, acquired_at, cost } = correction;
         let correct = |acquisition, cost| LimitCorrection { acquisition, acquired_at: *acquired_at, cost };
-        let estimate = match self.place(take) {
+        let estimate = match self.place(*acquired_at, take) {
             Place::Whole => return vec![correction.clone()],
             Place::All => None,
             Place::One { .. } => {
@@ -217,7 +264,7 @@ fn next_shards(refused: &[LimitRefusal], wholes: &[usize], places: &mut [Place])
         // All parts must be available.
         let wait = waits.into_iter().reduce(|one, other| Some(one?.max(other?))).flatten();
         let retry_after = match places.get_mut(index) {
-            Some(Place::One { shard, untried, wait: least }) => {
+            Some(Place::One { shard, untried, wait: least, .. }) => {
                 *least = [*least, wait].into_iter().flatten().min();
                 match untried.pop() {
                     Some(next) => {
@@ -265,7 +312,7 @@ impl LimitStore for ShardedLimits {
         take: &'a LimitAcquisition,
     ) -> StoreFuture<'a, Option<Amount>> {
         Box::pin(async move {
-            if self.place(take) == Place::Whole {
+            if self.place(now, take) == Place::Whole {
                 return self.store.available(now, take).await;
             }
             let mut sum = Amount::from_millionths(0);

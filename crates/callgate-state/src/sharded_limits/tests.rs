@@ -1,5 +1,7 @@
 //! Sharded limits: never more than the limit, and little less.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use callgate::host::Account;
 use callgate::state::MemoryStore;
 use proptest::prelude::*;
@@ -159,4 +161,53 @@ fn slots_are_not_split() {
     assert_eq!(fill(&limits, 0, &slot), 900);
     limits.release("s");
     assert!(is_acquired(&limits, 0, slot));
+}
+
+/// A store that counts how often it is asked.
+#[derive(Default)]
+struct CountingStore {
+    store: MemoryStore,
+    asked: AtomicUsize,
+}
+
+impl LimitStore for CountingStore {
+    fn acquire<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.store.acquire(now, takes)
+    }
+
+    fn correct<'a>(&'a self, now: Timestamp, corrections: &'a [LimitCorrection]) -> StoreFuture<'a, ()> {
+        self.store.correct(now, corrections)
+    }
+
+    fn release(&self, key: &str) {
+        self.store.release(key);
+    }
+
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
+        self.store.slot_released()
+    }
+}
+
+#[test]
+fn who_repeats_refused_calls_does_not_multiply_the_load() {
+    let store = Arc::new(CountingStore::default());
+    let limits = ShardedLimits::new(store.clone(), SHARDS);
+    let one = take("k", sliding(10_000), 1);
+    fill(&limits, 0, &one);
+    let asked = || store.asked.swap(0, Ordering::Relaxed);
+    asked();
+    (0..50).for_each(|_| assert!(!is_acquired(&limits, 0, one.clone())));
+    assert_eq!(asked(), 50);
+    // Later, all are asked again.
+    assert!(!is_acquired(&limits, 1, one.clone()));
+    assert_eq!(asked(), SHARDS as usize);
+    // So they are for a call that costs less.
+    let refused = take("dear", sliding(10_000), 12);
+    fill(&limits, 1, &refused);
+    assert!(is_acquired(&limits, 1, take("dear", sliding(10_000), 1)));
 }
