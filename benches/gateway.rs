@@ -17,6 +17,9 @@
     reason = "a benchmark that cannot run has no result"
 )]
 
+#[path = "immediate_server/mod.rs"]
+mod immediate_server;
+
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use immediate_server::{answer, serve_lines};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Environment variable that makes a child process of this program run as a server.
@@ -329,30 +333,6 @@ impl Drop for Lines {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn serve_lines() {
-    let mut out = std::io::stdout().lock();
-    for line in std::io::stdin().lock().lines() {
-        let Ok(line) = line else { return };
-        if let Some(answer) = answer(&line) {
-            let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
-        }
-    }
-}
-
-fn answer(text: &str) -> Option<String> {
-    let message: callgate::json::Value = callgate::json::from_str(text).ok()?;
-    let id = message.get("id")?;
-    let result = match message["method"].as_str()? {
-        "initialize" => {
-            r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"immediate","version":"1"}}"#
-        }
-        "tools/list" => r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
-        "tools/call" => r#"{"content":[{"type":"text","text":"Echo: hello"}]}"#,
-        _ => "{}",
-    };
-    Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
 }
 
 /// A server over HTTP.

@@ -17,8 +17,12 @@
 
 #[path = "../tests/cutting_proxy.rs"]
 mod cutting_proxy;
+#[path = "immediate_server/mod.rs"]
+mod immediate_server;
 #[path = "../tests/packages.rs"]
 mod packages;
+#[path = "processor_time/mod.rs"]
+mod processor_time;
 #[path = "../tests/redis/server.rs"]
 mod redis_server;
 
@@ -37,6 +41,8 @@ use std::time::{Duration, Instant};
 
 use callgate::json::Value;
 
+use processor_time::processor_time;
+
 /// Environment variable that makes a child process of this program run as a server.
 const ROLE: &str = "CALLGATE_BENCH_SERVER";
 const MEASURED_FOR: Duration = Duration::from_secs(4);
@@ -50,7 +56,7 @@ policies:
 
 fn main() {
     if std::env::var(ROLE).is_ok() {
-        return serve();
+        return immediate_server::serve_lines();
     }
     let server = redis_server::RedisServer::start();
     println!("gateways | calls/s | Redis: CPU for a call, of a core | gateways: CPU for a call");
@@ -153,35 +159,4 @@ impl Drop for Gateway {
 
 fn gateways_time(gateways: &[Gateway]) -> Duration {
     gateways.iter().map(|gateway| processor_time(gateway.process.id())).sum()
-}
-
-/// The processor time that a process has used. A tick is 10 ms.
-fn processor_time(process: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let fields: Vec<u64> = stat
-        .rsplit_once(')')
-        .map(|(_, fields)| fields.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect())
-        .unwrap_or_default();
-    Duration::from_millis(10 * fields.iter().skip(11).take(2).sum::<u64>())
-}
-
-/// A server that responds immediately.
-fn serve() {
-    let mut out = std::io::stdout().lock();
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let Ok(message) = callgate::json::from_str::<Value>(&line) else { return };
-        let Some(id) = message.get("id") else { continue };
-        let result = match message["method"].as_str() {
-            Some("initialize") => {
-                r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"immediate","version":"1"}}"#
-            }
-            Some("tools/list") => r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
-            Some("tools/call") => r#"{"content":[{"type":"text","text":"Echo: hello"}]}"#,
-            _ => "{}",
-        };
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
-        if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
-            return;
-        }
-    }
 }

@@ -23,6 +23,8 @@ mod measurement;
 mod packages;
 #[path = "../tests/postgres/server.rs"]
 mod postgres_server;
+#[path = "processor_time/mod.rs"]
+mod processor_time;
 #[path = "state_stores/raw.rs"]
 mod raw;
 #[path = "../tests/postgres/small_disk.rs"]
@@ -57,7 +59,8 @@ use callgate_redis::{RedisSettings, RedisStore};
 use callgate_state::ShardedLimits;
 use jiff::{Timestamp, ToSpan as _};
 
-use measurement::{Measurement, measure, processor_time};
+use measurement::{Measurement, measure};
+use processor_time::processor_time;
 use raw::{RawPostgres, RawRedis};
 
 /// The rounds of each operation, and how long one lasts.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Session, occurrence_name};
-use crate::approval::{IgnoredAnswer, LedgerEntry, LedgerKey, Tally};
-use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
+use crate::approval::{IgnoredAnswer, LedgerEntry, LedgerKey};
+use crate::call::{ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::execution::{
-    ApprovalMessages, CallOrigin, CallProgress, CallRunner, EntrySnapshot, PendingCall, ResumeContext,
-    ResumedCall, ToolResultFormatter, unfinished,
+    ApprovalMessages, CallProgress, CallRunner, EntrySnapshot, PendingCall, ResumedCall, ToolResultFormatter,
+    unfinished,
 };
-use crate::host::{EngineEventKind, StoreError, ToolExecutor, catch_panic};
+use crate::host::{StoreError, ToolExecutor, catch_panic};
 use crate::message::{
     CallPart, CallResult, History, HistoryEditError, PartContent, PartPosition, RequestPart, ResponsePart,
     ResultPart,
@@ -63,12 +63,12 @@ pub(super) struct HistoryCall {
 
 impl HistoryCall {
     /// The messages of the history about the call.
-    fn messages(&self) -> ApprovalMessages<'_> {
+    pub(super) fn messages(&self) -> ApprovalMessages<'_> {
         ApprovalMessages { request: self.request.as_ref(), answers: &self.answers }
     }
 
     /// The call's key in the ledger.
-    fn key_in(&self, conversation: &str) -> LedgerKey {
+    pub(super) fn key_in(&self, conversation: &str) -> LedgerKey {
         let requested_id =
             self.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
         LedgerKey {
@@ -214,55 +214,6 @@ impl Session {
         outcome
     }
 
-    /// Notifies observers of the approvers' decisions, by the answers of a history, without running anything:
-    /// for agents whose tools run elsewhere. Only answers count that would count in [`resume`](Self::resume),
-    /// for calls that have no result. Returns the decisions of which observers were notified now; each is
-    /// reported once, also by a later `resume`, as far as the store reaches.
-    pub async fn notify_decisions(&self, history: &History) -> Vec<ApprovalDecision> {
-        let mut decisions = Vec::new();
-        for found in self.unsettled(history).iter().filter(|found| found.request.is_some()) {
-            // A call on which this fails is skipped.
-            decisions.extend(catch_panic(self.notify_of(found)).await.ok().flatten());
-        }
-        self.shared.services.observers.record_outcomes().await;
-        decisions
-    }
-
-    async fn notify_of(&self, found: &HistoryCall) -> Option<ApprovalDecision> {
-        let conversation = self.conversation();
-        let services = &self.shared.services;
-        let ledger = services.ledger(self.account());
-        let call = history_call(&self.calls, found);
-        let key = found.key_in(&conversation);
-        let messages = found.messages();
-        let entry = ledger.find(&key).await.ok().flatten().filter(|entry| entry.is_for_call(&call));
-        let verified = services.verify_request(&conversation, &call, messages, entry.as_ref()).ok()?;
-        let (tally, ignored) = services.tally(&verified);
-        if matches!(tally, Tally::Pending { .. }) {
-            return None;
-        }
-        let decision = verified.decision(&tally, services.clock.now())?;
-        // It is recorded, so that the store knows that observers were notified.
-        let resume =
-            ResumeContext { ledger: &ledger, call: &call, key: &key, messages, started: Instant::now() };
-        let _ = services.record_answers(resume, entry, &verified, &ignored).await;
-        if !services.is_new_decision(&ledger, &key).await {
-            return None;
-        }
-        if !services.observers.is_empty() {
-            let layers = self.layers();
-            let kernel = self.kernel(&layers);
-            let origin = CallOrigin::new(
-                &kernel,
-                self.run_identity(&conversation),
-                (&call, &call.context),
-                &self.state,
-            );
-            services.observers.notify_of_call(&origin, EngineEventKind::ApprovalDecided(&decision));
-        }
-        Some(decision)
-    }
-
     /// Reads the ledger's entries of the calls with a request that were not read yet: one of them may have an answer that ends the run. If
     /// the store does not answer now, it is asked again for each call.
     async fn read_entries(&self, found: &mut [HistoryCall]) {
@@ -291,7 +242,7 @@ impl Session {
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.
-    fn unsettled(&self, history: &History) -> Vec<HistoryCall> {
+    pub(super) fn unsettled(&self, history: &History) -> Vec<HistoryCall> {
         let mut names: BTreeMap<&str, u64> = BTreeMap::new();
         let occurrences = history.occurrences();
         let mut found = Vec::new();

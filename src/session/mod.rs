@@ -3,6 +3,7 @@
 
 mod concurrent;
 mod evaluation;
+mod history_notification;
 mod history_resumption;
 mod history_state;
 mod mirrored_session;

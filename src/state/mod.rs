@@ -4,7 +4,7 @@
 mod budget_records;
 // Shared with the other stores of Callgate.
 #[doc(hidden)]
-pub mod acquisition_times;
+pub mod recent_acquisitions;
 #[doc(hidden)]
 pub mod cache;
 #[doc(hidden)]

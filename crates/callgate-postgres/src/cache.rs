@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use deadpool_postgres::GenericClient;
-use futures_util::future::try_join;
+use futures_util::future::join;
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -56,7 +56,7 @@ pub(crate) async fn get(
     let mut database = connections.get().await?;
     let mut row = statement::query_one(&database, LOOK_UP, &[space, key, &most]).await?;
     if row.get(1) {
-        uses.write(&database).await?;
+        uses.write(&database).await;
         let transaction = begin(&mut database, Pool::Cached).await?;
         evict_from_space(&transaction, space, *max_entries).await?;
         transaction.commit().await?;
@@ -74,7 +74,7 @@ pub(crate) async fn get(
         remove_where(&transaction, same, &[space, key, &stored_at]).await?;
         transaction.commit().await?;
     } else if uses.note(space, key) {
-        uses.write(&database).await?;
+        uses.write(&database).await;
     }
     Ok(CacheLookup { entry, generation })
 }
@@ -111,7 +111,8 @@ pub(crate) async fn put(
     let mut database = connections.get().await?;
     // Both are sent at once, and the uses first, because they decide what is evicted.
     CacheUses::prepare(&database).await?;
-    let (_, row) = try_join(uses.write(&database), statement::query_one(&database, put, &parameters)).await?;
+    let ((), row) = join(uses.write(&database), statement::query_one(&database, put, &parameters)).await;
+    let row = row?;
     if row.get(0) {
         let transaction = begin(&mut database, Pool::Cached).await?;
         drop_excess_spaces(&transaction).await?;

@@ -62,18 +62,18 @@ impl CacheUses {
         Ok(())
     }
 
-    /// Writes what is noted. If that fails it is forgotten: entries seem to have been used earlier than they were.
-    pub(crate) async fn write(&self, database: &impl GenericClient) -> Result<(), PostgresError> {
+    /// Writes what is noted. What can't be written is forgotten, and no error of the operation: entries only seem to have been used earlier
+    /// than they were. A connection that was lost fails the next statement as well.
+    pub(crate) async fn write(&self, database: &impl GenericClient) {
         if self.noted().entries.is_empty() {
-            return Ok(());
+            return;
         }
-        let statement = database.prepare_cached(WRITE).await?;
+        let Ok(statement) = database.prepare_cached(WRITE).await else { return };
         let noted = std::mem::take(&mut self.noted().entries);
         let mut noted: Vec<_> = noted.into_iter().collect();
         noted.sort_unstable_by_key(|(_, number)| *number);
         let (spaces, keys): (Vec<&[u8]>, Vec<&[u8]>) =
             noted.iter().map(|((space, key), _)| (space.as_slice(), key.as_slice())).unzip();
-        database.execute(&statement, &[&spaces, &keys]).await?;
-        Ok(())
+        let _ = database.execute(&statement, &[&spaces, &keys]).await;
     }
 }

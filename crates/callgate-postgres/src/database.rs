@@ -18,10 +18,11 @@ use super::slots::{HeldSlots, SlotChange};
 use super::transaction::begin;
 use super::usage::Pool;
 use callgate::host::{Announcer, LimitAcquisition, LimitCorrection, StoreError};
-use callgate::state::acquisition_times::AcquisitionTimes;
+
 use callgate::state::capacity::Capacity;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
 use callgate::state::limit_table::LimitTable;
+use callgate::state::recent_acquisitions::RecentAcquisitions;
 
 /// The limits that each acquisition checks for removal, so that they are removed as steadily as they are added.
 const DUE_CHECKS: usize = 4;
@@ -51,7 +52,7 @@ pub(crate) struct Database {
     /// Held while releases are written, so that an acquisition does not overtake an earlier release.
     writing_releases: tokio::sync::Mutex<()>,
     /// The server's times of acquisitions that may be corrected.
-    acquired_at: Mutex<AcquisitionTimes>,
+    acquired_at: Mutex<RecentAcquisitions<Micros>>,
 }
 
 impl Database {
@@ -87,7 +88,7 @@ impl Database {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn acquired_at(&self) -> MutexGuard<'_, AcquisitionTimes> {
+    fn acquired_at(&self) -> MutexGuard<'_, RecentAcquisitions<Micros>> {
         self.acquired_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -286,7 +287,10 @@ impl Database {
 
     /// Writes which cached results were used.
     pub(crate) async fn write_cache_uses(&self) -> Result<(), PostgresError> {
-        let written = async { self.cache_uses.write(&self.pool.get().await?).await };
+        let written = async {
+            self.cache_uses.write(&self.pool.get().await?).await;
+            Ok(())
+        };
         self.pool.bounded(written).await
     }
 

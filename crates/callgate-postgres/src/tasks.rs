@@ -1,5 +1,5 @@
-//! The tasks of an open store: it renews the lease of its slots, writes which cached results were used, and listens for slots that other hosts release
-//! and for what they announce.
+//! The tasks of an open store: it renews the lease of its slots, writes which cached results were used, and listens for slots that other
+//! hosts release and for what they announce.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -28,7 +28,6 @@ pub(crate) async fn maintain(store: Weak<Database>) {
         let Some(store) = store.upgrade() else { return };
         // The next renewal tries again; until then the lease lasts.
         let _ = store.maintain_slots().await;
-        // What can't be written is forgotten: it only decides what is evicted first.
         let _ = store.write_cache_uses().await;
     }
 }

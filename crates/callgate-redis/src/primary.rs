@@ -93,10 +93,16 @@ async fn open(
     settings: &RedisSettings,
     address: &ServerAddress,
 ) -> Result<MultiplexedConnection, RedisStoreError> {
+    connect_to(&client(settings, address, Login::Server)?, RESPONSE_TIMEOUT).await
+}
+
+async fn connect_to(
+    client: &Client,
+    response_timeout: Duration,
+) -> Result<MultiplexedConnection, RedisStoreError> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(RESPONSE_TIMEOUT));
-    let client = client(settings, address, Login::Server)?;
+        .set_response_timeout(Some(response_timeout));
     Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
 }
 
@@ -115,7 +121,7 @@ async fn primaries(settings: &RedisSettings) -> Result<Vec<ServerAddress>, Redis
     let Some(name) = &settings.sentinel else { return Ok(settings.addresses.clone()) };
     let named = first_of(settings.addresses.iter().map(|address| async {
         let client = client(settings, address, Login::Sentinel)?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        let mut connection = connect_to(&client, CONNECT_TIMEOUT).await?;
         let mut command = cmd("SENTINEL");
         command.arg("get-master-addr-by-name").arg(name);
         let named: Option<(String, u16)> = command.query_async(&mut connection).await?;
@@ -168,9 +174,9 @@ fn client(
             user = user.set_password(password);
         }
     }
-    // A request would otherwise wait for the server to acknowledge the one before it, although they share the connection.
     // A machine that is gone closes no connection, and who only listens sends nothing that would fail.
     let probes = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
+    // Without delay, because a request would otherwise wait for the server to acknowledge the one before it, although they share the connection.
     let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
     let info = target.into_connection_info()?.set_redis_settings(user).set_tcp_settings(tcp);
     if !settings.uses_tls {

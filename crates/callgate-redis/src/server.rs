@@ -3,9 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callgate::host::{Announcer, LimitAcquisition, LimitCorrection, LimitRefusal, StoreError};
-use callgate::state::acquisition_times::AcquisitionTimes;
+
 use callgate::state::capacity::Capacity;
 use callgate::state::limit_algorithms::{Micros, since_epoch};
+use callgate::state::recent_acquisitions::RecentAcquisitions;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -46,7 +47,7 @@ pub(crate) struct Server {
     slots: Mutex<HeldSlots>,
     /// Held while releases are sent, so that an acquisition is not sent before an earlier release.
     sending_releases: tokio::sync::Mutex<()>,
-    acquired_at: Mutex<AcquisitionTimes>,
+    acquired_at: Mutex<RecentAcquisitions<Micros>>,
 }
 
 /// A part of the store: its keys have one hash tag, so that one node of a cluster has all of them.
@@ -149,7 +150,7 @@ impl Server {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn acquired_at(&self) -> MutexGuard<'_, AcquisitionTimes> {
+    fn acquired_at(&self) -> MutexGuard<'_, RecentAcquisitions<Micros>> {
         self.acquired_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 //! The parts add up to the limit, so it is never exceeded. The price is that a call may be refused although a little is left, in the other
 //! shards: see [`ShardedLimits`].
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +12,14 @@ use callgate::host::{
     Allowance, BoxFuture, LimitAcquisition, LimitCorrection, LimitRefusal, LimitStore, RealCost, StoreError,
     StoreFuture,
 };
+use callgate::state::limit_algorithms::since_epoch;
+use callgate::state::recent_acquisitions::RecentAcquisitions;
 use jiff::Timestamp;
 
 /// A limit is split if each shard has at least this amount, and a call of a greater part of its shard is taken from all shards.
 const PARTS_OF_A_SHARD: u64 = 100;
-/// How many acquisitions are remembered for their correction, and how many limits that were used up.
-const MAX_REMEMBERED: usize = 10_000;
+/// How many limits that were used up are remembered.
+const MAX_USED_UP: usize = 10_000;
 /// How long a refusal by all shards lets further calls ask one of them only: a caller who repeats a refused call would otherwise ask all of
 /// them each time.
 const USED_UP_FOR: Duration = Duration::from_millis(100);
@@ -35,7 +37,8 @@ const USED_UP_FOR: Duration = Duration::from_millis(100);
 pub struct ShardedLimits {
     store: Arc<dyn LimitStore>,
     shards: u32,
-    taken_from: Mutex<RememberedShards>,
+    /// The shard of each acquisition that was taken from one.
+    taken_from: Mutex<RecentAcquisitions<u32>>,
     used_up: Mutex<HashMap<String, UsedUp>>,
 }
 
@@ -43,27 +46,6 @@ pub struct ShardedLimits {
 struct UsedUp {
     at: Timestamp,
     cost: Amount,
-}
-
-/// Which shard an acquisition was taken from: by its key and time.
-#[derive(Default)]
-struct RememberedShards {
-    shards: HashMap<(String, Timestamp), u32>,
-    order: VecDeque<(String, Timestamp)>,
-}
-
-impl RememberedShards {
-    fn remember(&mut self, key: &str, time: Timestamp, shard: u32) {
-        let acquired = (key.to_owned(), time);
-        if self.shards.insert(acquired.clone(), shard).is_none() {
-            self.order.push_back(acquired);
-        }
-        if self.order.len() > MAX_REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.shards.remove(&oldest);
-        }
-    }
 }
 
 /// Where an acquisition is taken from.
@@ -95,7 +77,7 @@ impl ShardedLimits {
         self.used_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn taken_from(&self) -> MutexGuard<'_, RememberedShards> {
+    fn taken_from(&self) -> MutexGuard<'_, RecentAcquisitions<u32>> {
         self.taken_from.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,7 +158,7 @@ impl ShardedLimits {
                 let mut remembered = self.taken_from();
                 for (take, place) in takes.iter().zip(&places) {
                     if let Place::One { shard, .. } = place {
-                        remembered.remember(&take.key, now, *shard);
+                        remembered.remember(&take.key, since_epoch(now), *shard);
                     }
                 }
                 return Ok(Vec::new());
@@ -200,7 +182,7 @@ impl ShardedLimits {
         for refusal in refusals {
             let Some(take) = takes.get(refusal.index) else { continue };
             if let Some(Place::One { asks_all: true, .. }) = places.get(refusal.index) {
-                if used_up.len() >= MAX_REMEMBERED {
+                if used_up.len() >= MAX_USED_UP {
                     used_up.clear();
                 }
                 used_up.insert(take.key.clone(), UsedUp { at: now, cost: take.cost });
@@ -217,7 +199,7 @@ impl ShardedLimits {
             Place::All => None,
             Place::One { .. } => {
                 // Of one that is not remembered any more: all shards together still count what was used.
-                let remembered = self.taken_from().shards.get(&(take.key.clone(), *acquired_at)).copied();
+                let remembered = self.taken_from().get(&take.key, since_epoch(*acquired_at));
                 Some((remembered.unwrap_or(0), take.cost))
             }
         };

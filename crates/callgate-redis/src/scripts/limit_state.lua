@@ -173,7 +173,8 @@ local function load_state(key, allowance)
   elseif kind == 'f' or kind == 't' then
     limit, per, used, last, seen, due, account = string.match(text, '^. (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%x+)$')
   end
-  if not account then error('DAMAGED ' .. key) end
+  -- Nothing is divided by a period of zero.
+  if not account or tonumber(per) == 0 then error('DAMAGED ' .. key) end
   local state = {
     kind = kind, account = account, step = tonumber(seen), is_new = false, unit = '',
     limit = 0, per = tonumber(per), burst = 0, due = tonumber(due), is_changed = false,
