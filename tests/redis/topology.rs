@@ -1,6 +1,7 @@
 //! Replicas, Sentinels, clusters, TLS and users.
 
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use callgate::host::{LimitStore as _, RecordKey, RecordStore as _};
@@ -90,22 +91,47 @@ fn a_replica_is_not_used_and_an_open_store_follows_the_failover() {
     wait_until(|| replica.cli(&["--raw", "hget", "{callgate:records}:k:5:calls:c1", "v"]) == "2");
 }
 
-/// One after the other, they would take longer than an operation may.
+/// Here the primary answers only when the other server has been asked, too.
 #[test]
-fn servers_that_fell_silent_do_not_keep_the_primary_from_being_found() {
+fn all_servers_of_a_url_are_asked_at_once() {
     let primary = RedisServer::start();
-    let silent: Vec<CuttingProxy> = (0..4).map(|_| CuttingProxy::start(primary.port)).collect();
-    silent.iter().for_each(|proxy| proxy.silence(true));
-    let hosts: Vec<String> = silent.iter().map(|proxy| format!("127.0.0.1:{}", proxy.port)).collect();
-    let store = open_url(&format!("redis://{},127.0.0.1:{}", hosts.join(","), primary.port)).unwrap();
+    let [first, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let ports = [&first, &other].map(|listener| listener.local_addr().unwrap().port());
+    let server = primary.port;
+    std::thread::spawn(move || {
+        drop(other.accept());
+        for client in first.incoming().flatten() {
+            let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+            for (mut from, mut to) in [
+                (client.try_clone().unwrap(), server.try_clone().unwrap()),
+                (server.try_clone().unwrap(), client),
+            ] {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    let store = open_url(&format!("redis://127.0.0.1:{},127.0.0.1:{}", ports[0], ports[1])).unwrap();
     assert_eq!(write(&store, RecordKey { space: "calls", key: "c1" }, &json!(1), None), Ok(true));
 }
 
 #[test]
+fn servers_that_fell_silent_are_passed_over() {
+    let primary = RedisServer::start();
+    let silent = [(); 2].map(|()| CuttingProxy::start(primary.port));
+    silent.iter().for_each(|proxy| proxy.silence(true));
+    let ports = [silent[0].port, silent[1].port, primary.port].map(|port| format!("127.0.0.1:{port}"));
+    let store = open_url(&format!("redis://{}", ports.join(","))).unwrap();
+    assert_eq!(write(&store, RecordKey { space: "calls", key: "c1" }, &json!(1), None), Ok(true));
+}
+
+/// Also if it answers a little later than the others.
+#[test]
 fn of_several_servers_that_accept_writes_all_hosts_use_the_first() {
     let servers = [RedisServer::start(), RedisServer::start()];
-    let url = format!("redis://127.0.0.1:{},127.0.0.1:{}", servers[0].port, servers[1].port);
-    for number in 0..20 {
+    let proxy = CuttingProxy::start(servers[0].port);
+    proxy.delay(Duration::from_millis(5));
+    let url = format!("redis://127.0.0.1:{},127.0.0.1:{}", proxy.port, servers[1].port);
+    for number in 0..3 {
         let (store, name) = (open_url(&url).unwrap(), number.to_string());
         assert_eq!(write(&store, RecordKey { space: "calls", key: &name }, &json!(1), None), Ok(true));
     }
