@@ -11,7 +11,7 @@ use crate::json::{self, Map, Value};
 ///
 /// Its JSON is an object with a `type`: `{"type": "text", "id": "t1", "delta": "Hello"}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chunk {
     /// Text for the user.
     Text {
@@ -129,8 +129,15 @@ mod tests {
             let chunk: Chunk = json::from_str(text).unwrap();
             assert_eq!(json::to_string(&chunk).unwrap(), text);
         }
-        for text in [r#"{"id":"t1","delta":""}"#, r#"{"type":1}"#, r#"{"type":"nope"}"#, r#"{"type":"text"}"#]
-        {
+        // What is misspelt is not ignored: usage that counts as nothing would never use a budget up.
+        for text in [
+            r#"{"id":"t1","delta":""}"#,
+            r#"{"type":1}"#,
+            r#"{"type":"nope"}"#,
+            r#"{"type":"text"}"#,
+            r#"{"type":"text","id":"t1","delta":"","text":"x"}"#,
+            r#"{"type":"finished","reason":null,"usage":{"prompt_tokens":1}}"#,
+        ] {
             assert!(json::from_str::<Chunk>(text).is_err(), "{text}");
         }
     }

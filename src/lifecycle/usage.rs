@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The usage of one model call.
+///
+/// Its JSON has `promptTokens`, `completionTokens`, `totalTokens` and `cost`. Another member is an error: a misspelt one would count as
+/// nothing, and no budget would ever be used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u64,

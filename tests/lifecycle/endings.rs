@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use callgate::host::{HookFailure, Observer};
+use callgate::host::{Clock as _, HookFailure, Observer};
 use callgate::json::json;
 use callgate::lifecycle::{
     BeforeAction, Chunk, HookError, Middleware, ModelConfig, RunContext, RunEnd, RunStats, ToolHooks,
@@ -122,6 +122,27 @@ fn running_tool_is_cancelled_on_abort_and_its_siblings_do_not_start() {
         assert_eq!(kind_and_code(&outcomes[1]), ("halted", "session_halted"));
         assert_eq!(tool.cancelled.load(Ordering::SeqCst), 1);
     }
+}
+
+/// A tool that fails, and meanwhile its user gives up.
+struct Failing(RunContext);
+
+impl ToolExecutor for Failing {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
+        self.0.abort("the user pressed stop");
+        Err(ToolError::new("down"))
+    }
+}
+
+#[test]
+fn an_aborted_run_does_not_wait_for_the_next_attempt_of_a_call() {
+    let clock = noon();
+    let retry = "policies: [ { id: again, match: look, retry: { attempts: 2, backoff: { initial: 1h, max: 1h }, idempotent: true } } ]";
+    let mut session = rules(retry).clock(clock.clone()).build().session();
+    let tool = Failing(session.run().clone());
+    let before = clock.now();
+    let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
+    assert_eq!((kind_and_code(&outcome), clock.now()), (("aborted", "aborted"), before));
 }
 
 #[test]

@@ -47,9 +47,9 @@ export type Chunk =
 
 /** The use of a model. */
 export interface Usage {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens?: number;
+  promptTokens: number;
+  completionTokens: number;
+  totalTokens?: number | null;
   cost?: number;
 }
 

@@ -358,7 +358,7 @@ test('the run around calls: configuration, stream, usage and end', async () => {
   assert.deepEqual([config.tools[0].name, config.temperature], ['pay', 0.5]);
   const passed = [
     ...session.chunk({ type: 'text', id: 't', delta: 'write to ana@example.com now' }),
-    ...session.chunk({ type: 'finished', reason: 'stop', usage: { prompt_tokens: 1, completion_tokens: 1 } }),
+    ...session.chunk({ type: 'finished', reason: 'stop', usage: { promptTokens: 1, completionTokens: 1 } }),
   ];
   assert.doesNotMatch(JSON.stringify(passed), /ana@example/);
   await assert.rejects(session.beforeModel({}), { code: 'run_ended' });

@@ -15,6 +15,7 @@ from .errors import (
     Diagnostic,
     InvalidValueError,
     RulesError,
+    RunEndedError,
     StateError,
     StoreError,
     ToolError,
@@ -22,6 +23,7 @@ from .errors import (
     UnsupportedError,
 )
 from .guarding import guard
+from .model import ModelConfig, Usage
 from .session import IgnoredAnswer, Round, Session
 
 __all__ = [
@@ -36,9 +38,11 @@ __all__ = [
     "History",
     "IgnoredAnswer",
     "InvalidValueError",
+    "ModelConfig",
     "Outcome",
     "Round",
     "RulesError",
+    "RunEndedError",
     "Session",
     "StateError",
     "StoreError",
@@ -47,6 +51,7 @@ __all__ = [
     "ToolFailedError",
     "ToolResponse",
     "UnsupportedError",
+    "Usage",
     "Watcher",
     "__version__",
     "approve",

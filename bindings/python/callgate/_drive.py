@@ -1,4 +1,4 @@
-"""Drives operations of the engine: runs tools, waits for timers and wakes, in a thread or in an event loop."""
+"""Drives operations of the engine: runs tools, hooks and methods of stores, and waits, in a thread or in an event loop."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import contextvars
 import inspect
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from ._callgate import Operation, StoreRequest, ToolCall, ToolRequest
-from .errors import ToolError
+from ._callgate import AroundTurn, MethodRequest, Operation, ToolCall, ToolRequest
+from .errors import InvalidValueError, ToolError
 
 Tool = Callable[[ToolCall], Any]
+#: The hook because of which calls can't be synchronous, and the one because of which they can't be asynchronous.
+HookForms = tuple[str | None, str | None]
+
+_USE_ASYNCHRONOUS = "use the asynchronous forms, such as `acall` and `aresume`"
 
 _log = logging.getLogger("callgate")
 
@@ -35,51 +40,83 @@ class ToolResponse:
 class Driver:
     """The tool of one operation, and the exceptions that are not errors of the tool."""
 
-    __slots__ = ("operation", "tool", "propagate", "error")
+    __slots__ = ("_done", "_events", "_turns", "error", "hook_forms", "operation", "propagate", "tool")
 
-    def __init__(self, operation: Operation, tool: Tool | None, propagate: tuple[type[BaseException], ...]) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        tool: Tool | None,
+        propagate: tuple[type[BaseException], ...],
+        hook_forms: HookForms = (None, None),
+    ) -> None:
         self.operation = operation
         self.tool = tool
         self.propagate = propagate
+        self.hook_forms = hook_forms
         self.error: Exception | None = None
+        #: What the operation asked for, and nobody has done yet.
+        self._events: deque[Any] = deque()
+        #: The result of the operation, once it has one.
+        self._done: list[Any] = []
+        #: The turns of `around` hooks that wait for the result of `next`.
+        self._turns: dict[int, AroundTurn] = {}
 
     def run(self) -> Any:
         """Runs the operation in this thread."""
-        operation = self.operation
         try:
-            event = operation.step()
-            while True:
-                if type(event) is ToolRequest:
-                    event = self._run_tool(event)
-                elif type(event) is StoreRequest:
-                    event = self._run_store(event)
-                elif event is None:
-                    operation.block()
-                    event = operation.step()
-                else:
-                    return event
+            if self.hook_forms[0] is not None:
+                raise TypeError(f"the hook `{self.hook_forms[0]}` is asynchronous; {_USE_ASYNCHRONOUS}")
+            while not self._done:
+                self._proceed(self._next_event())
         except BaseException:
-            operation.close()
+            self.operation.close()
             raise
+        return self._done[0]
 
     async def run_async(self) -> Any:
         """Runs the operation in this task."""
-        operation = self.operation
         try:
-            event = operation.step()
-            while True:
-                if type(event) is ToolRequest:
-                    event = await self._await_tool(event)
-                elif type(event) is StoreRequest:
-                    event = await self._await_store(event)
-                elif event is None:
-                    await _wait(operation)
-                    event = operation.step()
-                else:
-                    return event
+            if self.hook_forms[1] is not None:
+                raise TypeError(
+                    f"`around` of the hook `{self.hook_forms[1]}` is synchronous, and would block the event loop; make it "
+                    "`async def`, or use the synchronous forms"
+                )
+            while not self._done:
+                await self._proceed_async(self._next_event())
         except BaseException:
-            operation.close()
+            self.operation.close()
             raise
+        return self._done[0]
+
+    def _next_event(self) -> Any:
+        return self._events.popleft() if self._events else self.operation.step()
+
+    def _proceed(self, event: Any) -> None:
+        """Does what the operation asks for."""
+        kind = type(event)
+        if kind is ToolRequest:
+            self._events.append(self._run_tool(event))
+        elif kind is MethodRequest:
+            self._events.append(self._run_method(event))
+        elif kind is AroundTurn:
+            self._run_around(event)
+        elif event is not None:
+            self._done.append(event)
+        elif not self._events:
+            self.operation.block()
+
+    async def _proceed_async(self, event: Any) -> None:
+        kind = type(event)
+        if kind is ToolRequest:
+            self._events.append(await self._await_tool(event))
+        elif kind is MethodRequest:
+            self._events.append(await self._await_method(event))
+        elif kind is AroundTurn:
+            await self._await_around(event)
+        elif event is not None:
+            self._done.append(event)
+        elif not self._events:
+            await _wait(self.operation)
 
     def _run_tool(self, request: ToolRequest) -> Any:
         timeout = self.operation.timeout()
@@ -130,42 +167,91 @@ class Driver:
 
     def _fail(self, request: ToolRequest, error: Exception) -> Any:
         self.error = error
-        if isinstance(error, ToolError):
-            return self.operation.fail(request, error.message, error.kind)
-        return self.operation.fail(request, _message(error), type(error).__name__)
+        return self.operation.fail(request, *_error_of(error))
 
-    def _run_store(self, request: StoreRequest) -> Any:
+    def _run_method(self, request: MethodRequest) -> Any:
         try:
             result = request.method(*request.arguments)
         except Exception as error:
-            return self._store_fail(request, error)
-        if inspect.isawaitable(result):
+            return self._method_failed(request, error)
+        if _is_awaitable(result):
             if inspect.iscoroutine(result):
                 result.close()
-            raise TypeError("the store is asynchronous; use the asynchronous forms, such as `acall` and `aresume`")
-        return self.operation.store_succeed(request, result)
+            raise TypeError(f"{request.owner} is asynchronous; {_USE_ASYNCHRONOUS}")
+        return self.operation.method_succeed(request, result)
 
-    async def _await_store(self, request: StoreRequest) -> Any:
+    async def _await_method(self, request: MethodRequest) -> Any:
+        try:
+            if not request.has_deadline:
+                result = request.method(*request.arguments)
+                return self.operation.method_succeed(request, await result if _is_awaitable(result) else result)
+        except Exception as error:
+            return self._method_failed(request, error)
         import anyio
 
-        result: Any = None
         finished = False
         with anyio.move_on_after(self.operation.timeout()):
             try:
                 result = request.method(*request.arguments)
-                if inspect.isawaitable(result):
+                if _is_awaitable(result):
                     result = await result
             except Exception as error:
-                return self._store_fail(request, error)
+                return self._method_failed(request, error)
             finished = True
         if finished:
-            return self.operation.store_succeed(request, result)
-        return self.operation.store_fail(request, "it did not answer in time")
+            return self.operation.method_succeed(request, result)
+        return self.operation.method_fail(request, "it did not answer in time")
 
-    def _store_fail(self, request: StoreRequest, error: Exception) -> Any:
+    def _method_failed(self, request: MethodRequest, error: Exception) -> Any:
         # The message may have credentials, which neither a model nor a log of decisions may see.
-        _log.error("a store failed, and counts as unavailable", exc_info=error)
-        return self.operation.store_fail(request, type(error).__name__)
+        _log.error("%s failed", request.owner, exc_info=error)
+        return self.operation.method_fail(request, type(error).__name__)
+
+    def _run_around(self, turn: AroundTurn) -> None:
+        if turn.is_next:
+            self._turns[turn.id] = turn
+            return
+        around = _Around(self, turn)
+
+        def proceed(*changed: Any) -> Any:
+            around.start_next(changed)
+            while not around.has_result():
+                self._proceed(self._next_event())
+            return around.take_result()
+
+        try:
+            output = turn.method(turn.call, proceed)
+        except self.propagate:
+            raise
+        except Exception as error:
+            around.fail(error)
+        except _Abandoned:
+            pass
+        else:
+            around.succeed(output)
+
+    async def _await_around(self, turn: AroundTurn) -> None:
+        if turn.is_next:
+            self._turns[turn.id] = turn
+            return
+        around = _Around(self, turn)
+
+        async def proceed(*changed: Any) -> Any:
+            around.start_next(changed)
+            while not around.has_result():
+                await self._proceed_async(self._next_event())
+            return around.take_result()
+
+        try:
+            output = await turn.method(turn.call, proceed)
+        except self.propagate:
+            raise
+        except Exception as error:
+            around.fail(error)
+        except _Abandoned:
+            pass
+        else:
+            around.succeed(output)
 
     def _expire(self, request: ToolRequest) -> Any:
         event = self.operation.step()
@@ -174,12 +260,73 @@ class Driver:
         return event
 
 
+class _Abandoned(BaseException):
+    """The operation has a result, and does not wait for this hook any more."""
+
+
+class _Around:
+    """One run of an `around` hook."""
+
+    __slots__ = ("driver", "id", "turn")
+
+    def __init__(self, driver: Driver, turn: AroundTurn) -> None:
+        self.driver = driver
+        self.id = turn.id
+        #: The hook's turn; `None` while the layers inside it run.
+        self.turn: AroundTurn | None = turn
+
+    def _end_turn(self) -> AroundTurn:
+        turn, self.turn = self.turn, None
+        if turn is None:
+            raise RuntimeError("`next` of the hook is running already")
+        return turn
+
+    def start_next(self, changed: tuple[Any, ...]) -> None:
+        """`next` was called, with nothing, with other arguments, or with these and options of the tool."""
+        turn = self._end_turn()
+        try:
+            self.driver._events.append(self.driver.operation.around_next(turn, *changed))
+        except InvalidValueError:
+            self.turn = turn
+            raise
+
+    def has_result(self) -> bool:
+        """Whether the layers inside the hook have ended."""
+        self.turn = self.driver._turns.pop(self.id, None)
+        if self.turn is None and self.driver._done:
+            raise _Abandoned
+        return self.turn is not None
+
+    def take_result(self) -> Any:
+        turn = self.turn
+        error = turn.error if turn is not None else None
+        if error is not None:
+            raise ToolError(*error)
+        return turn.output if turn is not None else None
+
+    def succeed(self, output: Any) -> None:
+        if not self.driver._done:
+            self.driver._events.append(self.driver.operation.around_succeed(self._end_turn(), output))
+
+    def fail(self, error: Exception) -> None:
+        if not self.driver._done:
+            message, kind = _error_of(error)
+            self.driver._events.append(self.driver.operation.around_fail(self._end_turn(), message, kind))
+
+
 #: What most tools return: nothing to await, which `inspect` takes longer to see.
 _VALUES = frozenset({str, dict, list, int, float, bool, tuple, type(None), ToolResponse})
 
 
 def _is_awaitable(output: Any) -> bool:
     return type(output) not in _VALUES and inspect.isawaitable(output)
+
+
+def _error_of(error: Exception) -> tuple[str, str | None]:
+    """The message and the kind of the error of a call."""
+    if isinstance(error, ToolError):
+        return error.message, error.kind
+    return _message(error), type(error).__name__
 
 
 def _message(error: Exception) -> str:

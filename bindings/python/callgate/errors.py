@@ -16,6 +16,7 @@ __all__ = [
     "Diagnostic",
     "InvalidValueError",
     "RulesError",
+    "RunEndedError",
     "StateError",
     "StoreError",
     "ToolError",
@@ -59,6 +60,14 @@ class RulesError(CallgateError):
 def _diagnostic(document: dict[str, Any]) -> Diagnostic:
     members: dict[str, Any] = {name: document.get(name) for name in Diagnostic.__slots__}
     return Diagnostic(**members)
+
+
+class RunEndedError(CallgateError):
+    """A policy, a budget or a hook ended the run. `error.end` says how: `{"end": "aborted", "reason": …}` or another end."""
+
+    def __init__(self, end: dict[str, Any]) -> None:
+        super().__init__(f"the run has ended: {end.get('error') or end.get('reason') or 'finished'}")
+        self.end = end
 
 
 class StateError(CallgateError):

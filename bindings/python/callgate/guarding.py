@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from ._callgate import Outcome, ToolCall
 from ._drive import Driver
+from ._policies import refuse_model_policies
 from .engine import Engine
 from .errors import ApprovalRequiredError, CallDeniedError, StateError, ToolFailedError, UnsupportedError
 from .session import Answers, Session
@@ -30,12 +31,20 @@ class Guarded(Protocol[P, R]):
         """Resumes the call of an `ApprovalRequiredError`."""
 
 
-def guard(source: SessionSource, *, tool: str | None = None) -> Callable[[Callable[P, R]], Guarded[P, R]]:
+def guard(
+    source: SessionSource, *, tool: str | None = None, applied_elsewhere: Sequence[str] = ()
+) -> Callable[[Callable[P, R]], Guarded[P, R]]:
     """Evaluates every call of a function before it runs. `source`: an engine, a session, or a function that returns the
     session of the present request. `tool`: the name of the tool; by default the function's.
 
+    With an engine, rules with policies that act on the model are refused, unless `applied_elsewhere` lists their kinds: a function has no
+    model. With a session you can apply them, see `Session.begin`.
+
     A denied call raises `CallDeniedError`, a pending one `ApprovalRequiredError`; `function.resume(error, answer)` resumes it.
     """
+
+    if isinstance(source, Engine):
+        refuse_model_policies(source, applied_elsewhere)
 
     def decorate(function: Callable[P, R]) -> Guarded[P, R]:
         wrapper: Guarded[P, R] = _GuardedFunction(source, tool or function.__name__, function).wrapper()

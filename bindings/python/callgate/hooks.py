@@ -1,7 +1,13 @@
 """Hooks: code of the host that runs beside the policies. A hook can restrict, edit or answer a call, and lift no policy.
 
-A hook is an object with one or more of the methods `before(call)`, `after(outcome)` and `on_error(call, message)`, and optionally an
-`id`. `before` returns `None` or one of the actions below; the strictest of several hooks applies. A hook that raises denies the call.
+A hook is an object with one or more of the methods `before(call)`, `around(call, next)`, `on_error(call, message)` and `after(outcome)`,
+and optionally an `id`. `before` returns `None` or one of the actions below; the strictest of several hooks applies. A hook that
+raises denies the call.
+
+`around` wraps the execution and returns the result. `next()` runs the inner hooks and the tool, and returns their result or raises their
+`ToolError`; `next(input)` runs the tool with other arguments, which pass the policies again. What `around` raises is the error of the call.
+
+Methods may be asynchronous: such hooks are for the asynchronous forms of calls, where `around` must be, too, and awaits `next`.
 """
 
 from __future__ import annotations

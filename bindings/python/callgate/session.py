@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _callgate
-from ._callgate import Decision, History, Outcome, ToolCall
-from ._drive import Driver, Tool, run, run_async
+from ._callgate import Decision, History, Operation, Outcome, ToolCall
+from ._drive import Driver, Tool
 from .approvals import Answer, answers_of
+from .model import Chunk, ModelConfig, Usage, chunk_to_dict, chunks_of, config_of
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -62,7 +63,7 @@ class Session:
     history (`run_round`, `resume`). Leaving its context manager ends it: no later call runs.
     """
 
-    __slots__ = ("_native", "name", "propagate")
+    __slots__ = ("_hook_forms", "_native", "engine", "name", "propagate")
 
     def __init__(
         self,
@@ -78,9 +79,11 @@ class Session:
         has_unknown_past: bool = False,
         propagate: tuple[type[BaseException], ...] = (),
     ) -> None:
+        self.engine = engine
         self.name = name
         #: Exceptions of tools that are raised instead of being a failure of the call.
         self.propagate = propagate
+        self._hook_forms = engine.hook_forms
         self._native = _callgate.Session(
             engine,
             {
@@ -107,34 +110,39 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         self.abort("the session was closed")
 
+    def _driver(
+        self, operation: Operation, tool: Tool | None = None, propagate: tuple[type[BaseException], ...] = ()
+    ) -> Driver:
+        return Driver(operation, tool, (*self.propagate, *propagate), self._hook_forms)
+
     def decide(self, call: Call) -> Decision:
         """Decides a call in the present state of the session. Executes, counts and records nothing."""
         return self._native.decide(call)
 
     def call(self, call: Call, tool: Tool) -> Outcome:
         """Evaluates a call, runs `tool(call)` if the policies allow it, and returns the outcome."""
-        outcome: Outcome = run(self._native.start(call), tool, self.propagate)
+        outcome: Outcome = self._driver(self._native.start(call), tool).run()
         return outcome
 
     async def acall(self, call: Call, tool: Tool) -> Outcome:
         """As `call`, with a tool that may be asynchronous."""
-        outcome: Outcome = await run_async(self._native.start(call), tool, self.propagate)
+        outcome: Outcome = await self._driver(self._native.start(call), tool).run_async()
         return outcome
 
     def call_or_request(self, call: Call, tool: Tool) -> Outcome | dict[str, Any]:
         """As `call`, but if the store has an approval request of the call, this is returned and nothing runs."""
-        result: Outcome | dict[str, Any] = run(self._native.start_or_find_request(call), tool, self.propagate)
+        result: Outcome | dict[str, Any] = self._driver(self._native.start_or_find_request(call), tool).run()
         return result
 
     async def acall_or_request(self, call: Call, tool: Tool) -> Outcome | dict[str, Any]:
         """As `call_or_request`, with a tool that may be asynchronous."""
         operation = self._native.start_or_find_request(call)
-        result: Outcome | dict[str, Any] = await run_async(operation, tool, self.propagate)
+        result: Outcome | dict[str, Any] = await self._driver(operation, tool).run_async()
         return result
 
     def driver(self, call: Call, tool: Tool, propagate: tuple[type[BaseException], ...] = ()) -> Driver:
         """The driver of a call, which also has the exception of its tool."""
-        return Driver(self._native.start(call), tool, (*self.propagate, *propagate))
+        return self._driver(self._native.start(call), tool, propagate)
 
     def resume_call(self, call: Call, request: Mapping[str, Any], answers: Answers, tool: Tool) -> Outcome:
         """Resumes a suspended call with its approval request and the answers to it."""
@@ -156,41 +164,77 @@ class Session:
     ) -> Driver:
         """The driver of a resumed call."""
         operation = self._native.start_resume(call, dict(request), answers_of(request, answers))
-        return Driver(operation, tool, (*self.propagate, *propagate))
+        return self._driver(operation, tool, propagate)
 
     def find_request(self, approval_id: str) -> dict[str, Any] | None:
         """The approval request of a suspended call in the store."""
-        found = run(self._native.start_find_request(approval_id))
+        found = self._driver(self._native.start_find_request(approval_id)).run()
         return found[0] if found else None
 
     async def afind_request(self, approval_id: str) -> dict[str, Any] | None:
         """As `find_request`."""
-        found = await run_async(self._native.start_find_request(approval_id))
+        found = await self._driver(self._native.start_find_request(approval_id)).run_async()
         return found[0] if found else None
 
     def run_round(self, history: History, tool: Tool) -> Round:
         """Runs the calls of the model's last message, and adds their results and approval requests to the history."""
-        return _round(run(self._native.start_round(history), tool, self.propagate))
+        return _round(self._driver(self._native.start_round(history), tool).run())
 
     async def arun_round(self, history: History, tool: Tool) -> Round:
         """As `run_round`, with tools that may be asynchronous."""
-        return _round(await run_async(self._native.start_round(history), tool, self.propagate))
+        return _round(await self._driver(self._native.start_round(history), tool).run_async())
 
     def run_calls(self, calls: Sequence[Call], tool: Tool) -> Round:
         """Runs the calls of one round that is not part of a history. All are decided before any runs; if one halts, none runs."""
-        return _round(run(self._native.start_calls(list(calls)), tool, self.propagate))
+        return _round(self._driver(self._native.start_calls(list(calls)), tool).run())
 
     async def arun_calls(self, calls: Sequence[Call], tool: Tool) -> Round:
         """As `run_calls`, with tools that may be asynchronous."""
-        return _round(await run_async(self._native.start_calls(list(calls)), tool, self.propagate))
+        return _round(await self._driver(self._native.start_calls(list(calls)), tool).run_async())
 
     def resume(self, history: History, tool: Tool) -> Round:
         """Resumes from the history, before the model is called: runs the calls that were approved in the meantime."""
-        return _round(run(self._native.start_resume_history(history), tool, self.propagate))
+        return _round(self._driver(self._native.start_resume_history(history), tool).run())
 
     async def aresume(self, history: History, tool: Tool) -> Round:
         """As `resume`, with tools that may be asynchronous."""
-        return _round(await run_async(self._native.start_resume_history(history), tool, self.propagate))
+        return _round(await self._driver(self._native.start_resume_history(history), tool).run_async())
+
+    def begin(self, config: ModelConfig | None = None, history: History | None = None) -> ModelConfig:
+        """Begins a run, and returns its configuration as policies leave it. Raises `RunEndedError` if they end it."""
+        return config_of(self._native.begin(_config(config), history))
+
+    def before_model(self, config: ModelConfig | None = None, history: History | None = None) -> ModelConfig:
+        """The configuration of the next model call. Raises `RunEndedError` if a policy or a budget ends the run."""
+        return config_of(self._driver(self._native.start_before_model(_config(config), history)).run())
+
+    async def abefore_model(self, config: ModelConfig | None = None, history: History | None = None) -> ModelConfig:
+        """As `before_model`, with a store of your own that may be asynchronous."""
+        operation = self._native.start_before_model(_config(config), history)
+        return config_of(await self._driver(operation).run_async())
+
+    def chunk(self, chunk: Chunk) -> list[dict[str, Any]]:
+        """Passes a chunk of the model's stream through the policies, and returns the chunks to pass on now."""
+        return chunks_of(self._native.chunk(chunk_to_dict(chunk)))
+
+    def rest_of_stream(self) -> list[dict[str, Any]]:
+        """The chunks that policies still hold back, after a stream that ended without saying so."""
+        return chunks_of(self._native.rest_of_stream())
+
+    def report_usage(self, usage: Usage) -> None:
+        """Counts the use of a model, if no chunk has it."""
+        self._native.report_usage(usage.to_dict())
+
+    def end(self, end: Mapping[str, Any]) -> list[str]:
+        """Ends the run. `end`: `{"end": "finished", "reason": …, "content": …}`, `{"end": "aborted", "reason": …}` or
+        `{"end": "failed", "error": …}`. Returns what failed in hooks that were notified of it."""
+        failures: list[str] = self._driver(self._native.start_end(dict(end))).run()
+        return failures
+
+    async def aend(self, end: Mapping[str, Any]) -> list[str]:
+        """As `end`, with stores of your own that may be asynchronous."""
+        failures: list[str] = await self._driver(self._native.start_end(dict(end))).run_async()
+        return failures
 
     def abort(self, reason: str) -> None:
         """Ends the run: no later call runs."""
@@ -203,3 +247,7 @@ class Session:
     def state(self) -> dict[str, Any]:
         """What the calls of the session have left: labels, facts, counts."""
         return self._native.state()
+
+
+def _config(config: ModelConfig | None) -> dict[str, Any]:
+    return (config or ModelConfig()).to_dict()

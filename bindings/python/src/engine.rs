@@ -1,5 +1,6 @@
 //! `Engine`: the rules in effect, with stores, keys, hooks and observers.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use callgate::approval::Inbox;
@@ -16,6 +17,7 @@ use crate::decision::Decision;
 use crate::detached::Detached;
 use crate::engine_options::EngineOptions;
 use crate::errors;
+use crate::hooks::HookForms;
 use crate::json_conversion::to_python;
 use crate::operation::Operation;
 use crate::tool_call::read_call;
@@ -25,6 +27,7 @@ pub(crate) struct EngineParts {
     pub(crate) engine: InnerEngine,
     store: Option<Arc<dyn StateStore>>,
     pub(crate) paths: Vec<PathBuf>,
+    hook_forms: HookForms,
 }
 
 /// An engine.
@@ -65,9 +68,9 @@ impl Engine {
             None => load(&paths),
         });
         let policies = loaded.map_err(|error| errors::rules(py, &error))?;
-        let (builder, opened) = options.builder(py, policies)?;
+        let (builder, opened, hook_forms) = options.builder(py, policies)?;
         let engine = py.detach(|| builder.build());
-        let parts = EngineParts { engine, store: opened.map(|opened| opened.store), paths };
+        let parts = EngineParts { engine, store: opened.map(|opened| opened.store), paths, hook_forms };
         Ok(Self { parts: Detached::new(parts) })
     }
 
@@ -75,6 +78,20 @@ impl Engine {
     #[getter]
     fn revision(&self) -> PyResult<String> {
         Ok(self.parts()?.engine.revision())
+    }
+
+    /// The kinds of the active policies, each once.
+    #[getter]
+    fn policy_kinds(&self) -> PyResult<BTreeSet<&'static str>> {
+        let rules = self.parts()?.engine.rules();
+        Ok(rules.policies().iter().map(|policy| policy.kind.definition().name).collect())
+    }
+
+    /// The id of a hook because of which calls can't be synchronous, and of one because of which they can't be asynchronous.
+    #[getter]
+    fn hook_forms(&self) -> PyResult<(Option<&str>, Option<&str>)> {
+        let forms = &self.parts()?.hook_forms;
+        Ok((forms.asynchronous.as_deref(), forms.blocking.as_deref()))
     }
 
     /// Decides a call that no session has. Executes, counts and records nothing.

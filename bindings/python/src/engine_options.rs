@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::clock::OperationClock;
 use crate::errors;
-use crate::hooks::PythonHook;
+use crate::hooks::{HookForms, PythonHook};
 use crate::host_stores::{PythonCacheStore, PythonLimitStore, PythonRecordStore};
 use crate::json_conversion::to_value;
 use crate::observers::PythonObserver;
@@ -33,12 +33,12 @@ pub(crate) struct EngineOptions<'py> {
 }
 
 impl EngineOptions<'_> {
-    /// A builder with these options, and the store if there is one.
+    /// A builder with these options, the store if there is one, and in which forms the hooks can run.
     pub(crate) fn builder(
         self,
         py: Python<'_>,
         policies: Arc<CompiledPolicies>,
-    ) -> PyResult<(EngineBuilder, Option<OpenStateStore>)> {
+    ) -> PyResult<(EngineBuilder, Option<OpenStateStore>, HookForms)> {
         let keys = self.keys.map(|text| Keys::parse(&text)).transpose();
         let keys = keys.map_err(|error| errors::store(format!("`keys` can't be used: {error}")))?;
         let stores = HostStores {
@@ -69,13 +69,14 @@ impl EngineOptions<'_> {
         if let Some(tools) = self.tools {
             builder = builder.tools(read_tools(&to_value(&tools)?)?);
         }
+        let mut forms = HookForms::default();
         for hook in &self.hooks {
-            builder = builder.middleware(PythonHook::new(hook)?);
+            builder = builder.middleware(PythonHook::new(hook, &mut forms)?);
         }
         for observer in self.observers {
             builder = builder.observer(PythonObserver::new(observer, keys.clone()));
         }
-        Ok((builder, opened))
+        Ok((builder, opened, forms))
     }
 }
 

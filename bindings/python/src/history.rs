@@ -23,6 +23,11 @@ impl History {
         Arc::clone(&self.history)
     }
 
+    /// The messages as they are now.
+    pub(crate) fn snapshot(&self) -> PyResult<EngineHistory> {
+        Ok(self.lock()?.clone())
+    }
+
     fn lock(&self) -> PyResult<MutexGuard<'_, EngineHistory>> {
         self.history.try_lock().map_err(|_| errors::state("the history is in use by a round that runs"))
     }

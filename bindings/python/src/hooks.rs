@@ -1,24 +1,37 @@
-//! Hooks of Python: objects with `before`, `after` and `on_error`, called synchronously at each call.
+//! Hooks of Python: objects with `before`, `around`, `on_error` and `after`, functions that may be asynchronous.
 
 use std::time::Duration;
 
-use callgate::ToolError;
 use callgate::json::Value;
-use callgate::lifecycle::{BeforeAction, ErrorAction, HookCall, Middleware, RequiredApproval, ToolCallEnd};
-use callgate::{BoxFuture, Outcome as EngineOutcome};
+use callgate::lifecycle::{
+    BeforeAction, ErrorAction, HookCall, Middleware, Next, RequiredApproval, ToolCallEnd,
+};
+use callgate::{BoxFuture, ToolError};
 use pyo3::prelude::*;
-use std::future::ready;
+use pyo3::types::{PyString, PyTuple};
 
+use crate::around_turns::run_around;
 use crate::errors;
 use crate::json_conversion::{to_python, to_value};
+use crate::method_requests::{arguments, call_hook};
 use crate::tool_call::ToolCall;
 
 /// A hook object, with the methods that it has.
 pub(crate) struct PythonHook {
     id: String,
     before: Option<Py<PyAny>>,
-    after: Option<Py<PyAny>>,
+    around: Option<Py<PyAny>>,
     on_error: Option<Py<PyAny>>,
+    after: Option<Py<PyAny>>,
+}
+
+/// In which forms of an operation the hooks of an engine can run. Each is the id of a hook because of which it can't.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HookForms {
+    /// A hook with an asynchronous method, which a synchronous form can't await.
+    pub(crate) asynchronous: Option<String>,
+    /// A hook whose `around` is synchronous: it would block the event loop of an asynchronous form until the tool has returned.
+    pub(crate) blocking: Option<String>,
 }
 
 impl PythonHook {
@@ -26,59 +39,72 @@ impl PythonHook {
     ///
     /// # Errors
     /// If it has none of the methods: nothing of a guard may be dropped silently.
-    pub(crate) fn new(hook: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(hook: &Bound<'_, PyAny>, forms: &mut HookForms) -> PyResult<Self> {
         let method =
             |name: &str| -> PyResult<Option<Py<PyAny>>> { Ok(hook.getattr_opt(name)?.map(Bound::unbind)) };
-        let id = match hook.getattr_opt("id")? {
+        let id: String = match hook.getattr_opt("id")? {
             Some(id) => id.extract()?,
             None => hook.get_type().qualname()?.to_string(),
         };
-        let read =
-            Self { id, before: method("before")?, after: method("after")?, on_error: method("on_error")? };
-        if read.before.is_none() && read.after.is_none() && read.on_error.is_none() {
+        let read = Self {
+            before: method("before")?,
+            around: method("around")?,
+            on_error: method("on_error")?,
+            after: method("after")?,
+            id,
+        };
+        let methods = [&read.before, &read.around, &read.on_error, &read.after];
+        if methods.iter().all(|method| method.is_none()) {
             return Err(errors::value(format!(
-                "the hook `{}` has no method `before`, `after` or `on_error`",
+                "the hook `{}` has no method `before`, `around`, `on_error` or `after`",
                 read.id
             )));
+        }
+        for method in methods.into_iter().flatten() {
+            if is_asynchronous(method.bind(hook.py()))? {
+                forms.asynchronous.get_or_insert_with(|| read.id.clone());
+            }
+        }
+        if let Some(around) = &read.around
+            && !is_asynchronous(around.bind(hook.py()))?
+        {
+            forms.blocking.get_or_insert_with(|| read.id.clone());
         }
         Ok(read)
     }
 
-    fn call_before(&self, call: &HookCall<'_>) -> BeforeAction {
-        let Some(before) = &self.before else { return BeforeAction::Continue };
-        let decided = Python::attach(|py| {
-            let action = before
-                .bind(py)
-                .call1((ToolCall::new(call.call.clone()),))
-                .and_then(|action| read_action(&action));
-            action.map_err(|error| error.write_unraisable(py, Some(before.bind(py))))
-        });
-        decided.unwrap_or_else(|()| BeforeAction::Block(format!("the hook `{}` failed", self.id)))
+    fn failed(&self) -> BeforeAction {
+        BeforeAction::Block(format!("the hook `{}` failed", self.id))
     }
 
-    fn call_on_error(&self, call: &HookCall<'_>, error: &ToolError) -> ErrorAction {
-        let Some(on_error) = &self.on_error else { return ErrorAction::Keep };
-        Python::attach(|py| {
-            let message = (ToolCall::new(call.call.clone()), error.message.clone());
-            let action =
-                on_error.bind(py).call1(message).and_then(|action| read_error_action(&action, error));
-            action.unwrap_or_else(|failure| {
-                failure.write_unraisable(py, Some(on_error.bind(py)));
-                ErrorAction::Keep
-            })
-        })
+    /// Calls a method with arguments, and reads what it returns. Returns `None` if it failed, or returned something else.
+    async fn ask<T>(
+        &self,
+        method: &Py<PyAny>,
+        arguments: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
+        read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
+        let prepared = Python::attach(|py| Ok((method.clone_ref(py), arguments(py)?)));
+        let (method, arguments) = prepared.map_err(|error: PyErr| self.report(error)).ok()?;
+        let returned = call_hook(&self.id, method, arguments).await?;
+        Python::attach(|py| read(returned.bind(py))).map_err(|error| self.report(error)).ok()
     }
 
-    fn call_after(&self, outcome: &EngineOutcome) {
-        let Some(after) = &self.after else { return };
-        Python::attach(|py| {
-            let document = callgate::json::to_value(outcome).unwrap_or_default();
-            if let Err(error) = to_python(py, &document).and_then(|outcome| after.bind(py).call1((outcome,)))
-            {
-                error.write_unraisable(py, Some(after.bind(py)));
-            }
-        });
+    /// Shows the programmer what is wrong with a hook; a model sees only that it failed.
+    fn report(&self, error: PyErr) {
+        Python::attach(|py| error.write_unraisable(py, Some(PyString::new(py, &self.id).as_any())));
     }
+}
+
+fn is_asynchronous(method: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let inspect = method.py().import("inspect")?;
+    let called = method.getattr_opt("__call__")?;
+    for function in [Some(method.clone()), called].into_iter().flatten() {
+        if inspect.call_method1("iscoroutinefunction", (function,))?.is_truthy()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Middleware for PythonHook {
@@ -87,16 +113,46 @@ impl Middleware for PythonHook {
     }
 
     fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
-        Box::pin(ready(self.call_before(call)))
+        Box::pin(async move {
+            let Some(before) = &self.before else { return BeforeAction::Continue };
+            let arguments = |py: Python<'_>| arguments(py, (ToolCall::new(call.call.clone()),));
+            self.ask(before, arguments, read_action).await.unwrap_or_else(|| self.failed())
+        })
+    }
+
+    fn has_around(&self) -> bool {
+        self.around.is_some()
+    }
+
+    fn around<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        mut next: Next<'a>,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            match &self.around {
+                Some(around) => run_around(around, call, next).await,
+                None => next.call().await,
+            }
+        })
     }
 
     fn on_error<'a>(&'a self, call: &'a HookCall<'a>, error: &'a ToolError) -> BoxFuture<'a, ErrorAction> {
-        Box::pin(ready(self.call_on_error(call, error)))
+        Box::pin(async move {
+            let Some(on_error) = &self.on_error else { return ErrorAction::Keep };
+            let arguments =
+                |py: Python<'_>| arguments(py, (ToolCall::new(call.call.clone()), error.message.as_str()));
+            let action = self.ask(on_error, arguments, |action| read_error_action(action, error)).await;
+            action.unwrap_or(ErrorAction::Keep)
+        })
     }
 
     fn after<'a>(&'a self, end: &'a ToolCallEnd<'a>) -> BoxFuture<'a, ()> {
-        self.call_after(end.outcome);
-        Box::pin(ready(()))
+        Box::pin(async move {
+            let Some(after) = &self.after else { return };
+            let document = callgate::json::to_value(end.outcome).unwrap_or_default();
+            self.ask(after, |py| arguments(py, (to_python(py, &document)?,)), |_| Ok(())).await;
+        })
     }
 }
 

@@ -1,25 +1,29 @@
-//! Requests of an operation to its driver in Python: to run a tool, or a method of a store. A request waits until its result is reported.
+//! Requests of an operation to its driver in Python: to run a tool, or a method of a store or a hook. A request waits until its result is
+//! reported.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use crate::around_turns::AroundTurn;
+use crate::method_requests::MethodRequest;
 use crate::operation::OperationContext;
-use crate::store_requests::StoreRequest;
 use crate::tool_requests::ToolRequest;
 
 /// What the driver is asked for.
 pub(crate) enum HostRequest {
     Tool(Box<ToolRequest>),
-    Store(Box<StoreRequest>),
+    Method(Box<MethodRequest>),
+    Around(Box<AroundTurn>),
 }
 
 impl HostRequest {
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Tool(request) => request.is_abandoned(),
-            Self::Store(request) => request.is_abandoned(),
+            Self::Method(request) => request.is_abandoned(),
+            Self::Around(turn) => turn.is_abandoned(),
         }
     }
 }

@@ -9,9 +9,9 @@ use callgate_state::{LimitValue, LimitValues, LimitWrite, read_entry, write_entr
 use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyType;
 
-use crate::store_requests::{call_store, read_result};
+use crate::method_requests::{arguments, call_store, read_result};
 
 static WRITE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DATETIME: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -45,14 +45,6 @@ impl Write {
         let forget_at = self.forget_at.map(|time| datetime(py, time)).transpose()?;
         class.call1((&self.key, &self.value, self.expected_version, forget_at))
     }
-}
-
-/// The arguments of a method.
-fn arguments<'py, T>(py: Python<'py>, arguments: T) -> PyResult<Py<PyTuple>>
-where
-    T: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
-{
-    Ok(arguments.into_pyobject(py)?.unbind())
 }
 
 fn datetime(py: Python<'_>, time: Timestamp) -> PyResult<Bound<'_, PyAny>> {

@@ -4,6 +4,7 @@
 //! that Python drives, and that returns to Python whenever a tool has to run or something has to be waited for.
 
 mod answers;
+mod around_turns;
 mod clock;
 mod decision;
 mod detached;
@@ -16,13 +17,15 @@ mod host_request;
 mod host_stores;
 mod hooks;
 mod json_conversion;
+mod method_requests;
 mod observers;
 mod operation;
 mod outcome;
 mod reload;
 mod session;
+mod session_parts;
+mod session_run;
 mod state_store;
-mod store_requests;
 mod tool_call;
 mod tool_requests;
 mod wake_signal;
@@ -30,6 +33,8 @@ mod wake_signal;
 /// The engine of the package `callgate`.
 #[pyo3::pymodule]
 mod _callgate {
+    #[pymodule_export]
+    use crate::around_turns::AroundTurn;
     #[pymodule_export]
     use crate::decision::Decision;
     #[pymodule_export]
@@ -41,6 +46,8 @@ mod _callgate {
     #[pymodule_export]
     use crate::json_conversion::normalize_json;
     #[pymodule_export]
+    use crate::method_requests::MethodRequest;
+    #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
     use crate::outcome::Outcome;
@@ -48,8 +55,6 @@ mod _callgate {
     use crate::reload::Watcher;
     #[pymodule_export]
     use crate::session::Session;
-    #[pymodule_export]
-    use crate::store_requests::StoreRequest;
     #[pymodule_export]
     use crate::tool_call::ToolCall;
     #[pymodule_export]

@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 
 use callgate::{ToolError, ToolResponse};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use crate::around_turns::{AroundReply, AroundTurn};
 use crate::errors;
 use crate::fork_guard::OwnerProcess;
 use crate::host_request::{HostRequest, RequestQueue};
 use crate::json_conversion::to_value;
-use crate::store_requests::StoreRequest;
+use crate::method_requests::MethodRequest;
 use crate::tool_requests::ToolRequest;
 use crate::wake_signal::WakeSignal;
 
@@ -55,7 +57,7 @@ impl Timers {
     }
 }
 
-/// What the futures of an operation use: its timers, its requests for tools and stores, and what wakes its driver.
+/// What the futures of an operation use: its timers, its requests for tools, stores and hooks, and what wakes its driver.
 #[derive(Default)]
 pub(crate) struct OperationContext {
     timers: Mutex<Timers>,
@@ -149,11 +151,12 @@ impl Operation {
 
 #[pymethods]
 impl Operation {
-    /// Runs the engine. Returns the request for a tool or a store, or `None` if something has to be waited for, or else the result.
+    /// Runs the engine. Returns the request for a tool, a store or a hook, or `None` if something has to be waited for, or else the result.
     fn step(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match py.detach(|| self.advance())? {
             Step::Ask(HostRequest::Tool(request)) => Ok(Py::new(py, *request)?.into_any()),
-            Step::Ask(HostRequest::Store(request)) => Ok(Py::new(py, *request)?.into_any()),
+            Step::Ask(HostRequest::Method(request)) => Ok(Py::new(py, *request)?.into_any()),
+            Step::Ask(HostRequest::Around(turn)) => Ok(Py::new(py, *turn)?.into_any()),
             Step::Wait => Ok(py.None()),
             Step::Done(result) => result(py),
         }
@@ -190,16 +193,47 @@ impl Operation {
         self.step(request.py())
     }
 
-    /// Reports the result of a store's method, and runs the engine on.
-    fn store_succeed(&self, request: &Bound<'_, StoreRequest>, result: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    /// Reports the result of a method, and runs the engine on.
+    fn method_succeed(&self, request: &Bound<'_, MethodRequest>, result: Py<PyAny>) -> PyResult<Py<PyAny>> {
         request.get().report(Ok(result));
         self.step(request.py())
     }
 
-    /// Reports the error of a store's method, and runs the engine on.
-    fn store_fail(&self, request: &Bound<'_, StoreRequest>, message: String) -> PyResult<Py<PyAny>> {
+    /// Reports the error of a method, and runs the engine on.
+    fn method_fail(&self, request: &Bound<'_, MethodRequest>, message: String) -> PyResult<Py<PyAny>> {
         request.get().report(Err(message));
         self.step(request.py())
+    }
+
+    /// Runs the layers inside an `around` hook, with other arguments if they are given.
+    #[pyo3(signature = (turn, *changed))]
+    fn around_next(&self, turn: &Bound<'_, AroundTurn>, changed: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let changed = changed.iter().map(|value| to_value(&value)).collect::<PyResult<Vec<_>>>()?;
+        turn.get().report(AroundReply::Next(changed));
+        self.step(turn.py())
+    }
+
+    /// Reports the result of an `around` hook, and runs the engine on. What is not JSON fails the call.
+    fn around_succeed(&self, turn: &Bound<'_, AroundTurn>, output: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = turn.py();
+        let output = to_value(output).map_err(|error| {
+            ToolError::new(format!("the hook's result is not JSON: {}", error.value(py)))
+                .with_kind("invalid_result")
+        });
+        turn.get().report(AroundReply::Ended(output));
+        self.step(py)
+    }
+
+    /// Reports the error of an `around` hook, and runs the engine on.
+    #[pyo3(signature = (turn, message, kind=None))]
+    fn around_fail(
+        &self,
+        turn: &Bound<'_, AroundTurn>,
+        message: String,
+        kind: Option<String>,
+    ) -> PyResult<Py<PyAny>> {
+        turn.get().report(AroundReply::Ended(Err(ToolError { message, kind })));
+        self.step(turn.py())
     }
 
     /// The seconds until the next timer. Returns `None` without a timer.

@@ -1,12 +1,10 @@
 //! `Session`: one run of an agent. Its calls come one by one, from any thread, or as rounds of a history.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use callgate::Task;
 use callgate::approval::IgnoredAnswer;
-use callgate::json::Value;
-use callgate::lifecycle::RunContext;
 use callgate::message::RequestPart;
-use callgate::{ConcurrentSession, Engine as InnerEngine, Session as EngineSession, Task};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -20,28 +18,10 @@ use crate::history::History;
 use crate::json_conversion::{to_python, to_value};
 use crate::operation::{Operation, OperationResult};
 use crate::outcome::{Outcome, OutcomeFormatter};
-use crate::tool_call::{read_call, read_context};
+use crate::session_parts::{Mode, SessionParts};
+use crate::session_run::{chunks_to_python, config_to_python, read_chunk, read_config, read_end, read_usage};
+use crate::tool_call::read_context;
 use crate::tool_requests::PythonTools;
-
-/// What a session is used for: its first call decides.
-enum Mode {
-    New(Box<EngineSession>),
-    Calls(ConcurrentSession),
-    Rounds(Arc<tokio::sync::Mutex<EngineSession>>),
-    /// While it changes from one to another.
-    Changing,
-}
-
-/// What a session needs for its operations.
-struct SessionParts {
-    engine: InnerEngine,
-    formatter: Arc<OutcomeFormatter>,
-    mode: Mutex<Mode>,
-    requester: Option<String>,
-    run: RunContext,
-    /// The context of calls that have none of their own.
-    context: Value,
-}
 
 /// The options of a session.
 #[derive(FromPyObject)]
@@ -61,61 +41,6 @@ struct SessionOptions<'py> {
 #[pyclass(frozen, module = "callgate._callgate")]
 pub(crate) struct Session {
     parts: Detached<SessionParts>,
-}
-
-impl SessionParts {
-    /// Reads a call, and gives it the context of the session if it has none.
-    fn read_call(&self, call: &Bound<'_, PyAny>) -> PyResult<callgate::ToolCall> {
-        let mut call = read_call(call)?.into_owned();
-        if call.context.is_null() {
-            call.context.clone_from(&self.context);
-        }
-        Ok(call)
-    }
-
-    fn mode(&self) -> MutexGuard<'_, Mode> {
-        self.mode.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The session for single calls.
-    fn calls(&self) -> PyResult<ConcurrentSession> {
-        let mut mode = self.mode();
-        if let Mode::New(_) = *mode
-            && let Mode::New(session) = std::mem::replace(&mut *mode, Mode::Changing)
-        {
-            *mode = Mode::Calls(match &self.requester {
-                Some(requester) => session.concurrent_for(requester.clone(), |_| None),
-                None => session.concurrent(),
-            });
-        }
-        match &*mode {
-            Mode::Calls(session) => Ok(session.clone()),
-            _ => {
-                Err(errors::state("this session runs rounds of a history; open another one for single calls"))
-            }
-        }
-    }
-
-    /// The session for rounds.
-    fn rounds(&self) -> PyResult<Arc<tokio::sync::Mutex<EngineSession>>> {
-        let mut mode = self.mode();
-        if self.requester.is_some() {
-            return Err(errors::state(
-                "a session with a `requester` runs single calls, and no rounds of a history",
-            ));
-        }
-        if let Mode::New(_) = *mode
-            && let Mode::New(session) = std::mem::replace(&mut *mode, Mode::Changing)
-        {
-            *mode = Mode::Rounds(Arc::new(tokio::sync::Mutex::new(*session)));
-        }
-        match &*mode {
-            Mode::Rounds(session) => Ok(Arc::clone(session)),
-            _ => {
-                Err(errors::state("this session runs single calls; open another one for rounds of a history"))
-            }
-        }
-    }
 }
 
 impl Session {
@@ -317,10 +242,67 @@ impl Session {
 
     /// Sets what the user asked for, which policies read as `$.task`. For sessions of rounds.
     fn set_task(&self, task: &Bound<'_, PyAny>) -> PyResult<()> {
-        let session = self.parts()?.rounds()?;
-        let task = read_task(task)?;
-        session.try_lock().map_err(|_| errors::state("the session runs a round"))?.set_task(task);
+        let mut session = self.parts()?.idle_rounds()?;
+        session.set_task(read_task(task)?);
         Ok(())
+    }
+
+    /// Begins a run. Returns its configuration as policies leave it, or its end.
+    #[pyo3(signature = (config, history=None))]
+    fn begin(&self, config: &Bound<'_, PyAny>, history: Option<&Bound<'_, History>>) -> PyResult<Py<PyAny>> {
+        let read = read_config(config, history)?;
+        let mut session = self.parts()?.idle_rounds()?;
+        config_to_python(config.py(), config.py().detach(|| session.begin(read)))
+    }
+
+    /// Starts to make the configuration of the next model call; the result is that of `begin`.
+    #[pyo3(signature = (config, history=None))]
+    fn start_before_model(
+        &self,
+        config: &Bound<'_, PyAny>,
+        history: Option<&Bound<'_, History>>,
+    ) -> PyResult<Operation> {
+        let config = read_config(config, history)?;
+        let session = self.parts()?.rounds()?;
+        Ok(Operation::new(|_| {
+            Box::pin(async move {
+                let config = session.lock().await.before_model(config).await;
+                Box::new(move |py: Python<'_>| config_to_python(py, config)) as OperationResult
+            })
+        }))
+    }
+
+    /// Passes a chunk of the model's stream through the policies. Returns the chunks to pass on now, or the end of the run.
+    fn chunk(&self, chunk: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = chunk.py();
+        let chunk = read_chunk(chunk)?;
+        let mut session = self.parts()?.idle_rounds()?;
+        chunks_to_python(py, py.detach(|| session.chunk(chunk)))
+    }
+
+    /// The chunks that policies still hold back.
+    fn rest_of_stream(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let mut session = self.parts()?.idle_rounds()?;
+        chunks_to_python(py, py.detach(|| session.rest_of_stream()))
+    }
+
+    /// Counts the use of a model.
+    fn report_usage(&self, usage: &Bound<'_, PyAny>) -> PyResult<()> {
+        let usage = read_usage(usage)?;
+        self.parts()?.idle_rounds()?.report_usage(usage);
+        Ok(())
+    }
+
+    /// Starts to end the run; the result is what failed in hooks that were notified of it.
+    fn start_end(&self, end: &Bound<'_, PyAny>) -> PyResult<Operation> {
+        let end = read_end(end)?;
+        let session = self.parts()?.rounds()?;
+        Ok(Operation::new(|_| {
+            Box::pin(async move {
+                let failures = session.lock().await.end(&end).await.finish().await;
+                Box::new(move |py: Python<'_>| Ok(failures.into_pyobject(py)?.unbind())) as OperationResult
+            })
+        }))
     }
 
     /// The state of the session, as JSON values.

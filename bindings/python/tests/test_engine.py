@@ -38,7 +38,6 @@ from callgate import (
     guard,
     normalize_json,
 )
-from callgate.hooks import Annotate, Block, Edit, Halt, RequireApproval, Skip
 from conftest import RULES
 
 SMALL = {"tool": "refund", "id": "small", "input": {"order": "A1", "amount": 40}}
@@ -481,62 +480,6 @@ def test_a_forked_child_needs_an_engine_of_its_own(state: str, tmp_path: Path) -
     watcher.close()
     assert os.read(reader, 1000) == b"refused,refused,refused,executed"
     assert engine.decide(SMALL).is_permitted
-
-
-class Hook:
-    id = "host"
-
-    def __init__(self, action: Any) -> None:
-        self.action = action
-        self.outcomes: list[dict[str, Any]] = []
-
-    def before(self, call: ToolCall) -> Any:
-        return self.action(call) if callable(self.action) else self.action
-
-    def after(self, outcome: dict[str, Any]) -> None:
-        self.outcomes.append(outcome)
-
-
-@pytest.mark.parametrize(
-    ("action", "kind", "text"),
-    [
-        (None, "executed", '{"order":"A1","amount":40}'),
-        (Edit({"order": "A1", "amount": 7}), "executed", '{"order":"A1","amount":7}'),
-        (Edit({"order": "A1", "amount": 700}), "suspended", None),
-        (Skip("from the hook"), "answered", "from the hook"),
-        (Annotate({"seen": True}), "executed", '{"order":"A1","amount":40}'),
-        (RequireApproval("sure?"), "suspended", None),
-        (Block("not today"), "denied", "not today"),
-        (Halt("enough"), "halted", "enough"),
-        (lambda _: 1 / 0, "denied", "the hook `host` failed"),
-        ("run", "denied", "the hook `host` failed"),
-        (Edit({"order": object()}), "denied", "the hook `host` failed"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_hooks_restrict_edit_and_answer_calls(action: Any, kind: str, text: str | None) -> None:
-    hook = Hook(action)
-    engine = Engine.from_text(RULES, hooks=[hook])
-    outcome = engine.session().call(SMALL, lambda call: call.input)
-    assert (outcome.kind, outcome.text) == (kind, text)
-    if kind != "suspended":
-        assert [seen["outcome"] for seen in hook.outcomes] == [kind]
-
-
-def test_a_hook_without_methods_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="no method"):
-        Engine.from_text(RULES, hooks=[object()])
-
-
-def test_a_hook_replaces_errors() -> None:
-    class Fallback:
-        def on_error(self, call: ToolCall, message: str) -> Any:
-            return Skip("fallback") if message == "down" else Block("other words")
-
-    session = Engine.from_text("policies: []", hooks=[Fallback()]).session()
-    tool = lambda message: lambda _: (_ for _ in ()).throw(ToolError(message))  # noqa: E731
-    assert session.call({**SMALL, "id": "1"}, tool("down")).output == "fallback"
-    assert session.call({**SMALL, "id": "2"}, tool("broken")).error == "other words"
 
 
 def test_observers_receive_redacted_events() -> None:

@@ -112,6 +112,12 @@ def test_mcp_sdk() -> None:
     assert asyncio.run(main()).startswith("Not run: pending approval. Refund 250 for A1?")
 
 
+def test_policies_that_act_on_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    run("model.py")
+    printed = capsys.readouterr().out
+    assert printed in GUIDE.read_text() and printed.startswith("0.5 ['refund']")
+
+
 def test_a_loop_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     run("loop.py")
     assert capsys.readouterr().out == "Refund 250 for A1?\nrefunded 250\n"

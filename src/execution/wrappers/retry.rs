@@ -1,7 +1,7 @@
 //! A `retry` policy: runs what is inside again after an error that it is about.
 
 use super::{Next, Wrap, WrapResult};
-use crate::host::{BoxFuture, ToolError, ToolExecutor};
+use crate::host::{BoxFuture, ToolError, ToolExecutor, with_deadline};
 use crate::kernel::{ErrorMatched, Event, notify};
 use crate::middleware::Retry;
 
@@ -24,7 +24,9 @@ impl Wrap for Retry {
                 if !error.is_some_and(|error| attempt < attempts && is_retried(error)) {
                     return result;
                 }
-                services.clock.sleep(self.pause(attempt, services.random())).await;
+                let pause = services.clock.sleep(self.pause(attempt, services.random()));
+                // The next attempt says that the run has ended.
+                with_deadline(pause, || async { drop(context.hooks.run.wait_for_abort().await) }).await;
                 attempt += 1;
             }
         })

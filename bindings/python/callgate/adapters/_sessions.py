@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._policies import refuse_model_policies
 from ..engine import Engine
 from ..errors import UnsupportedError
 from ..session import Session
@@ -24,9 +25,16 @@ class Sessions:
     store knows the past of a session with a name.
     """
 
-    def __init__(self, engine: Engine, open_session: Callable[..., Session], limit: int = MAX_SESSIONS) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        open_session: Callable[..., Session],
+        applied_elsewhere: Sequence[str] = (),
+        limit: int = MAX_SESSIONS,
+    ) -> None:
         if not isinstance(engine, Engine):
             raise UnsupportedError(f"the adapter needs a `callgate.Engine`, not `{type(engine).__name__}`")
+        refuse_model_policies(engine, applied_elsewhere)
         self.engine = engine
         self._open = open_session
         self._limit = limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mcp.types
@@ -28,7 +28,7 @@ class CallgateMiddleware(Middleware):
 
     `caller`: a function of the middleware context that returns the name of the caller; by default the client and subject of
     the verified access token, or else the MCP session. `context`: what the host vouches for, or a function that returns it. `server`: the name of the server
-    in policies.
+    in policies. `applied_elsewhere`: kinds of policies that act on a model, which a server does not see; rules with others are refused.
 
     A call that needs approval returns an error result: the caller makes the same call again once it was approved, with
     `engine.answer(…)` or `callgate approvals approve`. It then runs once.
@@ -41,12 +41,13 @@ class CallgateMiddleware(Middleware):
         caller: Callable[[CallContext], str] | None = None,
         context: Mapping[str, Any] | Callable[[CallContext], Mapping[str, Any] | None] | None = None,
         server: str | None = None,
+        applied_elsewhere: Sequence[str] = (),
     ) -> None:
         self._engine = engine
         self._caller = caller or _default_caller
         self._context = context
         self._server = server
-        self._sessions = Sessions(engine, self._open_session)
+        self._sessions = Sessions(engine, self._open_session, applied_elsewhere)
 
     async def on_call_tool(
         self, context: CallContext, call_next: CallNext[mcp.types.CallToolRequestParams, ToolResult]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -30,7 +30,8 @@ class CallgateMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Put it first in `middleware`: then its decision is about the arguments that the model sent, and no other middleware runs a tool
     that it denies. `context`: what the host vouches for, such as `{"principal": …}`, or a function of the request that returns it. Calls
-    that share a `thread_id` share a session.
+    that share a `thread_id` share a session. `applied_elsewhere`: kinds of policies that act on the model and that you apply with a session of
+    your own; rules with others of this kind are refused.
 
     A call that needs approval interrupts the graph with `{"type": "callgate.approval", "request": …}`, for which the agent needs a
     checkpointer. Resume it with `Command(resume=…)`: `True`, `False`, `{"approved": …, "reason": …, "edited_input": …}`, or what
@@ -38,12 +39,19 @@ class CallgateMiddleware(AgentMiddleware[Any, Any, Any]):
     store.
     """
 
-    def __init__(self, engine: Engine, *, context: Context = None, session_name: str = "langgraph") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        context: Context = None,
+        session_name: str = "langgraph",
+        applied_elsewhere: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         self._engine = engine
         self._context = context
         self._session_name = session_name
-        self._sessions = Sessions(engine, self._open_session)
+        self._sessions = Sessions(engine, self._open_session, applied_elsewhere)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
         run = _Run(request)

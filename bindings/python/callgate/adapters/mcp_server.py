@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -31,7 +31,7 @@ class CallgateMiddleware:
 
     `caller`: a function of the request context that returns the name of the caller; by default the verified principal of the request,
     or else the connection, which over HTTP may be as short as one request. `context`: what the host vouches for, or a function that returns it. `server`: the name of the server in
-    policies.
+    policies. `applied_elsewhere`: kinds of policies that act on a model, which a server does not see; rules with others are refused.
 
     A call that needs approval returns an error result: the caller makes the same call again once it was approved, with
     `engine.answer(…)` or `callgate approvals approve`. It then runs once.
@@ -44,13 +44,14 @@ class CallgateMiddleware:
         caller: Callable[[RequestContext], str] | None = None,
         context: Mapping[str, Any] | Callable[[RequestContext], Mapping[str, Any] | None] | None = None,
         server: str | None = None,
+        applied_elsewhere: Sequence[str] = (),
     ) -> None:
         self._engine = engine
         self._caller = caller or self._default_caller
         self._connections: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._context = context
         self._server = server
-        self._sessions = Sessions(engine, self._open_session)
+        self._sessions = Sessions(engine, self._open_session, applied_elsewhere)
 
     async def __call__(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
         if ctx.method != "tools/call" or ctx.request_id is None:

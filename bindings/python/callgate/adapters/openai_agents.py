@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,9 @@ from agents import FunctionTool, RunContextWrapper, Tool
 from agents.tool_context import ToolContext
 
 from .._callgate import Outcome, ToolCall
+from .._policies import refuse_model_policies
 from ..approvals import Answer
+from ..engine import Engine
 from ..errors import StateError, ToolError, UnsupportedError
 from ..session import Session
 from ._results import to_json
@@ -21,7 +23,9 @@ __all__ = ["guard_tools"]
 SessionSource = Session | Callable[[RunContextWrapper[Any]], Session]
 
 
-def guard_tools(tools: Iterable[Tool], session: SessionSource) -> list[FunctionTool]:
+def guard_tools(
+    tools: Iterable[Tool], session: SessionSource, *, applied_elsewhere: Sequence[str] = ()
+) -> list[FunctionTool]:
     """The same tools, whose every call is evaluated in a session.
 
     `session`: the session, or a function that returns the one of a run context, such as
@@ -29,30 +33,41 @@ def guard_tools(tools: Iterable[Tool], session: SessionSource) -> list[FunctionT
 
     A call that needs approval appears in `result.interruptions`. Answer it in the run's state with `state.approve(item)` or
     `state.reject(item)`, and run the agent with the state again. With a state store it runs exactly once, also after a restart.
-    Raises `UnsupportedError` for tools that OpenAI runs, or that have no function.
+    Raises `UnsupportedError` for tools that OpenAI runs, or that have no function, and for rules with policies that act on the model, unless
+    you apply them yourself and list their kinds in `applied_elsewhere`.
     """
     if not isinstance(session, Session) and not callable(session):
         raise UnsupportedError("`guard_tools` needs a `Session`, or a function of the run context that returns one")
-    return [_guarded(tool, session) for tool in tools]
+    if isinstance(session, Session):
+        refuse_model_policies(session.engine, applied_elsewhere)
+    return [_guarded(tool, session, applied_elsewhere) for tool in tools]
 
 
-def _guarded(tool: Tool, source: SessionSource) -> FunctionTool:
+def _guarded(tool: Tool, source: SessionSource, applied_elsewhere: Sequence[str]) -> FunctionTool:
     if not isinstance(tool, FunctionTool):
         name = getattr(tool, "name", type(tool).__name__)
         raise UnsupportedError(f"`{name}` is not a function tool: Callgate can't evaluate calls that don't run here")
-    guarded = _GuardedTool(tool, source)
+    guarded = _GuardedTool(tool, source, applied_elsewhere)
     return replace(tool, on_invoke_tool=guarded.invoke, needs_approval=guarded.needs_approval)
 
 
 class _GuardedTool:
-    def __init__(self, tool: FunctionTool, source: SessionSource) -> None:
+    def __init__(self, tool: FunctionTool, source: SessionSource, applied_elsewhere: Sequence[str]) -> None:
         self.tool = tool
         self.source = source
+        self.applied_elsewhere = applied_elsewhere
+        #: The engine whose policies can be applied.
+        self.checked: Engine | None = None
 
     def session(self, context: RunContextWrapper[Any]) -> Session:
-        session = self.source if isinstance(self.source, Session) else self.source(context)
+        if isinstance(self.source, Session):
+            return self.source
+        session = self.source(context)
         if not isinstance(session, Session):
             raise StateError(f"the function that finds the session of `{self.tool.name}` returned no session")
+        if session.engine is not self.checked:
+            refuse_model_policies(session.engine, self.applied_elsewhere)
+            self.checked = session.engine
         return session
 
     async def needs_approval(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:

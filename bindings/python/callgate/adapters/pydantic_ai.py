@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -13,7 +13,9 @@ from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 
 from .._callgate import Outcome, ToolCall
+from .._policies import refuse_model_policies
 from ..approvals import Answer
+from ..engine import Engine
 from ..errors import StateError
 from ..session import Session
 from ._results import to_json
@@ -39,12 +41,18 @@ class CallgateToolset(WrapperToolset[Any]):
     """
 
     session: SessionSource
+    #: Kinds of policies that act on the model, and that you apply yourself; rules with others of this kind are refused.
+    applied_elsewhere: Sequence[str] = ()
+    #: The engine whose policies can be applied.
+    _checked: Engine | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.wrapped, AbstractToolset):
             raise StateError(f"`CallgateToolset` wraps a toolset, not `{type(self.wrapped).__name__}`")
         if not isinstance(self.session, Session) and not callable(self.session):
             raise StateError("`session` must be a `Session`, or a function of the run context that returns one")
+        if isinstance(self.session, Session):
+            refuse_model_policies(self.session.engine, self.applied_elsewhere)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -71,9 +79,14 @@ class CallgateToolset(WrapperToolset[Any]):
         return _result(outcome, returned)
 
     def _session(self, ctx: RunContext[Any]) -> Session:
-        session = self.session if isinstance(self.session, Session) else self.session(ctx)
+        if isinstance(self.session, Session):
+            return self.session
+        session = self.session(ctx)
         if not isinstance(session, Session):
             raise StateError("the function that finds the session of a run returned no session")
+        if session.engine is not self._checked:
+            refuse_model_policies(session.engine, self.applied_elsewhere)
+            self._checked = session.engine
         return session
 
 
