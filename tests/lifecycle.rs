@@ -2,6 +2,7 @@
 
 mod arming;
 mod budgets;
+mod concurrent_runs;
 mod configuring;
 mod dropped;
 mod endings;

@@ -7,6 +7,7 @@
 
 mod call_queue;
 mod handed_over_call;
+mod model_calls;
 mod rule_queries;
 
 pub use handed_over_call::{HandOver, HandOverError};

@@ -45,6 +45,9 @@ impl Session {
     pub async fn end(&mut self, ending: &RunEnd) -> DeferredTasks {
         // The run is over whatever budgets say.
         let _ = self.settle_usage(None).await;
+        if std::mem::take(&mut self.progress.is_turn_reserved) {
+            self.release_last_turn().await;
+        }
         let failures = match self.run.abort_reason() {
             Some(reason) => self.ended(&RunEnd::Aborted { reason }),
             None => self.ended(ending),

@@ -32,6 +32,8 @@ pub(super) struct RunProgress {
     unpaid: Vec<Usage>,
     /// The budget reservation of the last model call.
     pub(super) last_turn: Option<BudgetReservation>,
+    /// That reservation is for a model call that has not begun yet.
+    pub(super) is_turn_reserved: bool,
     /// The skills that were loaded in this run.
     pub(super) loaded: Vec<crate::json::Value>,
     /// The number of model calls that were refunded for loading skills.
@@ -80,20 +82,35 @@ impl Session {
         self.may_go_on().map(|()| config)
     }
 
+    /// Decides whether the run continues with a model call, and reserves it in budgets: for frameworks that ask for this before they
+    /// make the configuration of the call. The next [`before_model`](Self::before_model) uses the reservation; without one,
+    /// [`end`](Self::end) releases it.
+    ///
+    /// # Errors
+    /// The run ends here.
+    pub async fn reserve_model_call(&mut self, messages: &History) -> Result<(), RunEnd> {
+        self.run.iteration = self.progress.stats.iterations;
+        self.set_run_members(RunPhase::BeforeModel);
+        self.may_go_on()?;
+        self.hooks_go_on(messages)?;
+        if !self.progress.is_turn_reserved {
+            self.settle_usage(Some(BudgetAmounts {
+                iterations: Some(Amount::from_whole(1)),
+                ..BudgetAmounts::default()
+            }))
+            .await?;
+            self.progress.is_turn_reserved = true;
+        }
+        Ok(())
+    }
+
     /// The configuration of the next model call: that of [`begin`](Self::begin) with the present messages.
     ///
     /// # Errors
     /// The run ends here.
     pub async fn before_model(&mut self, config: ModelConfig) -> Result<ModelConfig, RunEnd> {
-        self.run.iteration = self.progress.stats.iterations;
-        self.set_run_members(RunPhase::BeforeModel);
-        self.may_go_on()?;
-        self.hooks_go_on(&config.messages)?;
-        self.settle_usage(Some(BudgetAmounts {
-            iterations: Some(Amount::from_whole(1)),
-            ..BudgetAmounts::default()
-        }))
-        .await?;
+        self.reserve_model_call(&config.messages).await?;
+        self.progress.is_turn_reserved = false;
         self.progress.lists_tools |= !config.tools.is_empty();
         let config = self.configured(config, false);
         let lists_tools = self.progress.lists_tools || !config.tools.is_empty();

@@ -66,8 +66,15 @@ impl Session {
 
     /// Refunds the last model call.
     async fn refund(&mut self) {
+        if self.progress.last_turn.is_some() {
+            self.progress.stats.iterations = self.progress.stats.iterations.saturating_sub(1);
+            self.release_last_turn().await;
+        }
+    }
+
+    /// Releases the budget reservation of the last model call.
+    pub(super) async fn release_last_turn(&mut self) {
         let Some(reservation) = self.progress.last_turn.take() else { return };
-        self.progress.stats.iterations = self.progress.stats.iterations.saturating_sub(1);
         let scope = self.scope();
         let Self { shared, state, run, .. } = self;
         let (services, kernel) = (&shared.services, shared.kernel(&scope.layers));

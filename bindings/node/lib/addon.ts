@@ -2,6 +2,7 @@
 
 import { CallgateError } from './errors';
 import { missingPackage, platformFile } from './platform';
+import type { NativeRun } from './run';
 
 /** The operations of this JavaScript environment. */
 export interface NativeHost {
@@ -20,15 +21,17 @@ export interface NativeHistory {
   appendApprovalResponse(response: string): void;
 }
 
-export interface NativeConcurrentSession {
+export interface NativeConcurrentSession extends NativeRun {
   call(host: NativeHost, call: string, nested: boolean): string;
   decide(call: string): string;
   resumeCall(host: NativeHost, call: string, request: string, answers: string): string;
   findRequest(host: NativeHost, approvalId: string): string;
   state(): string;
+  begin(host: NativeHost, config: string): string;
+  reserveModelCall(host: NativeHost): string;
 }
 
-export interface NativeSession {
+export interface NativeSession extends NativeRun {
   call(host: NativeHost, call: string): string;
   callRound(host: NativeHost, calls: string): string;
   evaluateRound(host: NativeHost, calls: string): string;
@@ -39,11 +42,6 @@ export interface NativeSession {
   state(): string;
   abort(reason: string): void;
   begin(config: string): string;
-  beforeModel(host: NativeHost, config: string): string;
-  chunk(chunk: string): string;
-  restOfStream(): string;
-  reportUsage(usage: string): void;
-  end(host: NativeHost, end: string): string;
 }
 
 export interface NativeEngine {

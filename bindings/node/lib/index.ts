@@ -14,17 +14,8 @@ export { type Dialect, History } from './history';
 export type { BeforeAction, ErrorAction, Hook, HookCall, Next } from './hooks';
 export { ExactNumber, type JsonObject, type JsonValue, NotJsonError, parseJson, stringifyJson } from './json';
 export type { CachedValue, CacheStore, CacheWrite, LimitStore, RecordStore, RecordWrite, StoredValue, StoredWrite } from './stores';
-export {
-  type CallOptions,
-  type Chunk,
-  type ConcurrentCallOptions,
-  ConcurrentSession,
-  type ModelConfig,
-  type RunEnd,
-  RunEndedError,
-  Session,
-  type Usage,
-} from './session';
+export { type Chunk, type ModelConfig, type RunEnd, RunEndedError, type Usage } from './run';
+export { type CallOptions, type ConcurrentCallOptions, ConcurrentSession, Session } from './session';
 export {
   type ApprovalRequest,
   type ApprovalResponse,

@@ -5,6 +5,7 @@ import { CallgateError, native } from './errors';
 import type { History } from './history';
 import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
 import { host, operate, type RequestHandlers } from './operations';
+import { AgentRun, configOf, type ModelConfig } from './run';
 import { toolHandler } from './tools';
 import type {
   ApprovalRequest,
@@ -15,7 +16,6 @@ import type {
   Round,
   Tool,
   ToolCall,
-  ToolDescriptor,
   Tools,
 } from './types';
 
@@ -23,52 +23,6 @@ import type {
 export interface CallOptions {
   /** Gives the call up: its promise is rejected with the signal's reason. A tool that was started counts as started. */
   signal?: AbortSignal;
-}
-
-/** The configuration of a model call. */
-export interface ModelConfig {
-  systemPrompts?: string[];
-  tools?: ToolDescriptor[];
-  temperature?: number;
-  topP?: number;
-  maxTokens?: number;
-  metadata?: Record<string, unknown>;
-  /** The messages so far, in the form of the AI SDK. */
-  messages?: unknown[];
-}
-
-/** A piece of a model's streamed response. */
-export type Chunk =
-  | { type: 'text'; id: string; delta: string }
-  | { type: 'reasoning'; id: string; delta: string }
-  | { type: 'tool_input'; call_id: string; delta: string }
-  | { type: 'finished'; reason: string | null; usage: Usage | null }
-  | { type: 'other'; value: JsonValue };
-
-/** The use of a model. */
-export interface Usage {
-  promptTokens: number;
-  completionTokens: number;
-  totalTokens?: number | null;
-  cost?: number;
-}
-
-/** How a run ends. */
-export type RunEnd =
-  | { end: 'finished'; reason?: string | null; content?: string }
-  | { end: 'aborted'; reason: string }
-  | { end: 'failed'; error: string };
-
-/** A policy or a hook ended the run. */
-export class RunEndedError extends CallgateError {
-  override name = 'RunEndedError';
-  /** How it ended. */
-  readonly end: RunEnd;
-
-  constructor(end: RunEnd) {
-    super('run_ended', `the run has ended: ${end.end === 'failed' ? end.error : (end.reason ?? 'finished')}`);
-    this.end = end;
-  }
 }
 
 const CALL_MEMBERS = new Set(['id', 'tool', 'input', 'server', 'context', 'traceParent']);
@@ -105,13 +59,7 @@ function callsText(calls: readonly ToolCall[]): string {
 }
 
 /** One agent run, whose calls and rounds run one after the other. */
-export class Session {
-  /** @internal */
-  constructor(
-    private readonly native: NativeSession,
-    private readonly handlers: RequestHandlers,
-  ) {}
-
+export class Session extends AgentRun<NativeSession> {
   private withTools(tools: Tool | Tools | undefined): RequestHandlers {
     return { ...this.handlers, execute: toolHandler(tools) };
   }
@@ -172,49 +120,6 @@ export class Session {
   begin(config: ModelConfig = {}): ModelConfig {
     return configOf(readFlagged(native(() => this.native.begin(stringifyJson(config)))));
   }
-
-  /** The configuration of the next model call. Throws `RunEndedError` if a policy or a budget ends the run. */
-  async beforeModel(config: ModelConfig = {}): Promise<ModelConfig> {
-    const text = stringifyJson(config);
-    return configOf(await operate(() => this.native.beforeModel(host, text), this.handlers));
-  }
-
-  /** Passes a chunk of the model's stream through the policies, and returns the chunks to pass on now. */
-  chunk(chunk: Chunk): Chunk[] {
-    return chunksOf(readFlagged(native(() => this.native.chunk(stringifyJson(chunk)))));
-  }
-
-  /** The chunks that policies still hold back, after a stream that ended without saying so. */
-  restOfStream(): Chunk[] {
-    return chunksOf(readFlagged(native(() => this.native.restOfStream())));
-  }
-
-  /** Counts the use of a model, if no chunk has it. */
-  reportUsage(usage: Usage): void {
-    native(() => this.native.reportUsage(stringifyJson(usage)));
-  }
-
-  /** Ends the run. Returns what failed in hooks that were notified of it. */
-  async end(end: RunEnd): Promise<string[]> {
-    const text = stringifyJson(end);
-    return (await operate(() => this.native.end(host, text), this.handlers)) as string[];
-  }
-}
-
-function configOf(value: JsonValue): ModelConfig {
-  const { config, end } = value as unknown as { config?: ModelConfig; end?: RunEnd };
-  if (end !== undefined) {
-    throw new RunEndedError(end);
-  }
-  return Object.fromEntries(Object.entries(config ?? {}).filter(([, member]) => member !== null)) as ModelConfig;
-}
-
-function chunksOf(value: JsonValue): Chunk[] {
-  const { chunks, end } = value as unknown as { chunks?: Chunk[]; end?: RunEnd };
-  if (end !== undefined) {
-    throw new RunEndedError(end);
-  }
-  return chunks ?? [];
 }
 
 /** How to run a call of a concurrent session. */
@@ -224,13 +129,7 @@ export interface ConcurrentCallOptions extends CallOptions {
 }
 
 /** A session whose calls run at the same time. Each sees what the calls before it changed. */
-export class ConcurrentSession {
-  /** @internal */
-  constructor(
-    private readonly native: NativeConcurrentSession,
-    private readonly handlers: RequestHandlers,
-  ) {}
-
+export class ConcurrentSession extends AgentRun<NativeConcurrentSession> {
   /** Evaluates one call, runs it with the tool if the policies allow it, and returns its outcome. Ids of calls must differ. */
   async call(call: ToolCall, tool: Tool | Tools, options: ConcurrentCallOptions = {}): Promise<Outcome> {
     const text = callText(call);
@@ -257,6 +156,20 @@ export class ConcurrentSession {
   decide(call: ToolCall): Decision {
     const text = callText(call);
     return decisionOf(native(() => this.native.decide(text)), call);
+  }
+
+  /** Begins a run, and returns its configuration as policies leave it. Rejects with `RunEndedError` if they end it. */
+  async begin(config: ModelConfig = {}): Promise<ModelConfig> {
+    const text = stringifyJson(config);
+    return configOf(await operate(() => this.native.begin(host, text), this.handlers));
+  }
+
+  /**
+   * Decides whether the run continues with a model call, before its configuration is known, and reserves the call in budgets for the next
+   * `beforeModel`. Rejects with `RunEndedError` if the run ends here.
+   */
+  async reserveModelCall(): Promise<void> {
+    configOf(await operate(() => this.native.reserveModelCall(host), this.handlers));
   }
 
   /** The request with this id, as it was given out. */

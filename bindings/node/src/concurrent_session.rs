@@ -26,6 +26,16 @@ impl NativeConcurrentSession {
     pub fn new(session: ConcurrentSession, shared: SessionEngine) -> Self {
         Self { session, shared }
     }
+
+    /// The session.
+    pub fn session(&self) -> ConcurrentSession {
+        self.session.clone()
+    }
+
+    /// Where its operations run that are not about a call.
+    pub fn thread(&self) -> OperationThread {
+        self.shared.thread
+    }
 }
 
 #[napi]

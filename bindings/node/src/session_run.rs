@@ -1,4 +1,4 @@
-//! The run around the calls of a session: the configuration of its model, the model's stream, its usage, and its end.
+//! The run around the calls of a session, concurrent or not: the configuration of its model, the model's stream, its usage, and its end.
 
 use callgate::ToolDescriptor;
 use callgate::json::{self, Map, Value, json};
@@ -7,6 +7,7 @@ use callgate::message::{Dialect, History};
 use napi_derive::napi;
 use serde::Deserialize;
 
+use crate::concurrent_session::NativeConcurrentSession;
 use crate::exchange::OperationResult;
 use crate::failure::Failure;
 use crate::host::Host;
@@ -27,6 +28,8 @@ struct ConfigOptions {
     max_tokens: Option<u64>,
     #[serde(default)]
     metadata: Map,
+    #[serde(default)]
+    provider_options: Map,
     /// The messages, in the form of the AI SDK.
     messages: Option<Value>,
 }
@@ -43,7 +46,7 @@ fn read_config(text: &str) -> Result<ModelConfig, Failure> {
         top_p: options.top_p,
         max_tokens: options.max_tokens,
         metadata: options.metadata,
-        ..ModelConfig::default()
+        provider_options: options.provider_options,
     })
 }
 
@@ -60,6 +63,7 @@ fn config_text(config: Result<ModelConfig, RunEnd>) -> OperationResult {
         "topP": config.top_p.and_then(json::Number::from_f64).map(Value::Number),
         "maxTokens": config.max_tokens,
         "metadata": Value::Object(config.metadata),
+        "providerOptions": Value::Object(config.provider_options),
     });
     Ok(json!({ "config": config }).to_string())
 }
@@ -145,6 +149,67 @@ impl NativeSession {
                 let failures = session.end(&end).await.finish().await;
                 Ok(Value::from(failures).to_string())
             })
+        })
+    }
+}
+
+#[napi]
+impl NativeConcurrentSession {
+    /// Begins a run.
+    #[napi]
+    pub fn begin(&self, host: &Host, config: String) -> napi::Result<String> {
+        let (config, session) = (read_config(&config)?, self.session());
+        host.start(self.thread(), move |_| Box::pin(async move { config_text(session.begin(config).await) }))
+    }
+
+    /// Reserves the next model call, before its configuration is known.
+    #[napi]
+    pub fn reserve_model_call(&self, host: &Host) -> napi::Result<String> {
+        let session = self.session();
+        host.start(self.thread(), move |_| {
+            Box::pin(async move {
+                let reserved = session.reserve_model_call(&History::default()).await;
+                config_text(reserved.map(|()| ModelConfig::default()))
+            })
+        })
+    }
+
+    /// The configuration of the next model call.
+    #[napi]
+    pub fn before_model(&self, host: &Host, config: String) -> napi::Result<String> {
+        let (config, session) = (read_config(&config)?, self.session());
+        host.start(self.thread(), move |_| {
+            Box::pin(async move { config_text(session.before_model(config).await) })
+        })
+    }
+
+    /// Passes a chunk of the model's stream through the policies.
+    #[napi]
+    pub fn chunk(&self, chunk: String) -> napi::Result<String> {
+        let chunk: Chunk = json::from_str(&chunk).map_err(Failure::invalid_argument)?;
+        chunks_text(self.session().chunk(chunk))
+    }
+
+    /// The chunks that are still held back.
+    #[napi]
+    pub fn rest_of_stream(&self) -> napi::Result<String> {
+        chunks_text(self.session().rest_of_stream())
+    }
+
+    /// Counts the usage of a model call.
+    #[napi]
+    pub fn report_usage(&self, usage: String) -> napi::Result<()> {
+        let usage: Usage = json::from_str(&usage).map_err(Failure::invalid_argument)?;
+        self.session().report_usage(usage);
+        Ok(())
+    }
+
+    /// Ends the run.
+    #[napi]
+    pub fn end(&self, host: &Host, end: String) -> napi::Result<String> {
+        let (end, session) = (read_end(&end)?, self.session());
+        host.start(self.thread(), move |_| {
+            Box::pin(async move { Ok(Value::from(session.end(&end).await).to_string()) })
         })
     }
 }

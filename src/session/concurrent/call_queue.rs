@@ -188,6 +188,29 @@ impl Inner {
         QueuedCall { inner: self, position, session, order }
     }
 
+    /// Gives a step of the run its position, after all calls before it.
+    pub(super) async fn enter_run_step(&self) -> QueuedCall<'_> {
+        let mut turn = {
+            let mut line = self.queue();
+            line.session.halt_if_aborted();
+            let position = line.next;
+            line.next += 1;
+            line.under_way.insert(position, true);
+            QueuedCall {
+                inner: self,
+                position,
+                session: line.session_for(position, None),
+                order: Order::Queued,
+            }
+        };
+        let is_known = self.wait_for_earlier(turn.position, WaitsFor::All, turn.order).await;
+        turn.renew(self.queue().session_for(turn.position, None));
+        if !is_known {
+            turn.session.state.mark_untrusted();
+        }
+        turn
+    }
+
     /// Begins a call, after the calls that it must wait for. `unknown`: hooks have not seen the call yet, so
     /// what it reads is unknown.
     pub(super) async fn begin(&self, turn: &mut QueuedCall<'_>, call: &ToolCall, unknown: bool) {

@@ -62,6 +62,11 @@ fn chats_of_tanstack_ai_obey_the_rules() {
 }
 
 #[test]
+fn policies_for_the_model_apply_in_chats_of_tanstack_ai() {
+    suite("tanstack-ai-run");
+}
+
+#[test]
 fn npx_runs_the_command_line() {
     let version =
         run(Command::new("npx").args(["--no-install", "callgate", "--version"]).current_dir(application()));
