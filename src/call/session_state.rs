@@ -59,6 +59,8 @@ pub struct SessionState {
     suspended: bool,
     /// The number of the run within the session.
     run: u64,
+    /// Whether the run began here, so that its own counts are known although the past of the session is not.
+    is_run_known: bool,
     /// The changes since recording began, if they are recorded.
     changes: Option<SessionChanges>,
     /// The redacted strings in facts.
@@ -80,6 +82,7 @@ impl Default for SessionState {
             questions: HashMap::new(),
             suspended: false,
             run: 0,
+            is_run_known: false,
             changes: None,
             masks: Masks::new(),
         }
@@ -320,9 +323,20 @@ impl SessionState {
     /// exhausted.
     #[doc(hidden)]
     pub fn mark_untrusted(&mut self) {
+        self.is_run_known = false;
         for part in TRACKED_PARTS {
             self.mark_unknown(part);
         }
+    }
+
+    /// Notes that the run begins here, whatever the session was before.
+    pub(crate) fn mark_run_known(&mut self) {
+        self.is_run_known = true;
+    }
+
+    /// Whether what the run has used of limits and budgets is known.
+    pub(crate) fn knows_run(&self) -> bool {
+        self.is_run_known || !self.is_untrusted()
     }
 
     /// Whether the session is untrusted.

@@ -186,7 +186,7 @@ impl<'s> BudgetAccount<'s> {
     ) -> Result<Vec<(&'static str, Amount)>, StoreError> {
         let names = budget.bounds.entries().map(|(unit, _)| unit);
         Ok(match self.owner(budget)? {
-            None if state.is_untrusted() => {
+            None if !state.knows_run() => {
                 return Err(StoreError::Unavailable("the session's state is unknown".to_owned()));
             }
             None => names.map(|unit| (unit, state.acquired(&of_run(reference, policy, unit)))).to_vec(),

@@ -48,7 +48,7 @@ pub(crate) fn measure(
 
 /// Whether it is unknown how much was acquired of a limit of the run.
 pub(super) fn is_unknown(limit: &Limit, session: &SessionState) -> bool {
-    matches!(limit.rule, LimitRule::Run(_)) && session.is_untrusted()
+    matches!(limit.rule, LimitRule::Run(_)) && !session.knows_run()
 }
 
 /// Whether a limit of the run has too little left. Other limits are checked by the store.

@@ -7,7 +7,7 @@
 
 mod call_queue;
 mod handed_over_call;
-mod model_calls;
+mod run_steps;
 mod rule_queries;
 
 pub use handed_over_call::{HandOver, HandOverError};
@@ -95,11 +95,13 @@ impl Session {
     }
 
     /// Marks the state of the session so far as unknown, unless a shared store knows it: conditions that read
-    /// it are undecided, so restricting policies apply. For hosts that had to forget a session.
+    /// it are undecided, so restricting policies apply. For hosts that had to forget a session. What a run that
+    /// [begins](Self::begin) afterwards uses of limits and budgets is known.
     #[must_use]
     pub fn with_unknown_past(mut self) -> Self {
         if !self.shared.services.store.is_shared() {
             self.state.mark_untrusted();
+            self.progress.is_past_forgotten = true;
         }
         self
     }

@@ -18,6 +18,8 @@ use crate::middleware::{BudgetAmounts, OnBudgetExceeded, StreamFilter, StreamSha
 pub(super) struct RunProgress {
     pub(super) started: Option<Instant>,
     pub(super) session_begun: bool,
+    /// What the session was before its first run here is unknown.
+    pub(super) is_past_forgotten: bool,
     pub(super) stats: RunStats,
     pub(super) ended: bool,
     /// The host's configuration has tools: the model may call no others than it was offered.
@@ -53,11 +55,16 @@ impl Session {
     /// How the run ends before it has begun.
     pub fn begin(&mut self, config: ModelConfig) -> Result<ModelConfig, RunEnd> {
         // A run that ended with pending calls continues.
-        if self.progress.ended && !self.state.is_suspended() {
+        let is_next = self.progress.ended && !self.state.is_suspended();
+        if is_next {
             self.state.start_new_run();
         }
         let is_first = self.progress.started.is_none();
-        self.progress = RunProgress { session_begun: self.progress.session_begun, ..RunProgress::default() };
+        let RunProgress { session_begun, is_past_forgotten, .. } = self.progress;
+        self.progress = RunProgress { session_begun, is_past_forgotten, ..RunProgress::default() };
+        if is_past_forgotten && (is_first || is_next) {
+            self.state.mark_run_known();
+        }
         self.progress.started = Some(Instant::now());
         let name = || self.shared.services.unique_name();
         let context = self.run.context.clone();
@@ -92,8 +99,8 @@ impl Session {
         self.run.iteration = self.progress.stats.iterations;
         self.set_run_members(RunPhase::BeforeModel);
         self.may_go_on()?;
-        self.hooks_go_on(messages)?;
         if !self.progress.is_turn_reserved {
+            self.hooks_go_on(messages)?;
             self.settle_usage(Some(BudgetAmounts {
                 iterations: Some(Amount::from_whole(1)),
                 ..BudgetAmounts::default()
@@ -239,12 +246,15 @@ impl Session {
 
     /// Errors: a hook ends the run.
     fn hooks_go_on(&self, history: &History) -> Result<(), RunEnd> {
+        if self.run.iteration == 0 {
+            return Ok(());
+        }
         let stops = |hook: &&Arc<dyn Middleware>| {
             self.hooks()
                 .call(hook, "goes_on", |hook, run| !hook.should_continue(run, history))
                 .unwrap_or(false)
         };
-        match self.hooks.iter().find(stops).filter(|_| self.run.iteration > 0) {
+        match self.hooks.iter().find(stops) {
             Some(hook) => {
                 let reason = Some("stopped".to_owned());
                 Err(RunEnd::Finished { reason, content: format!("`{}` has ended the run", hook.id()) })

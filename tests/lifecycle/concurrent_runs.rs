@@ -1,15 +1,17 @@
 //! The run of a concurrent session around its calls.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callgate::json::json;
-use callgate::lifecycle::{Chunk, ModelConfig, RunEnd};
+use callgate::lifecycle::{Chunk, Middleware, ModelConfig, RunContext, RunEnd};
 use callgate::message::History;
 use callgate::session::ConcurrentSession;
 use callgate::{Outcome, Session};
 
 use super::{abort_reason, ending, finished, session, tool};
-use crate::fixtures::{Tool, call, kind_and_code, noon};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 
 /// Makes one call, whose tool counts its calls.
 async fn execute(session: &ConcurrentSession, counter: &Tool, tool: &str) -> Outcome {
@@ -115,6 +117,58 @@ fn reserved_model_call_counts_once_and_one_that_does_not_follow_not_at_all() {
         session.begin(ModelConfig::default()).unwrap();
         session.before_model(ModelConfig::default()).await.unwrap();
         abort_reason(session.reserve_model_call(&nothing).await);
+    });
+}
+
+#[test]
+fn run_that_begins_after_a_forgotten_past_knows_its_own_use() {
+    let policies = "policies:
+  - { id: few, budget: { iterations: 2 } }
+  - { id: once, match: look, rate_limit: { limit: 1, per: run } }
+  - { id: stop, match: { tool: send, where: { path: '$.session.labels[*]', eq: seen } }, deny: {} }";
+    let counter = Tool::counting(&noon());
+    let forgotten = || session(policies).0.with_unknown_past().concurrent();
+    noon().block_on(async {
+        let session = forgotten();
+        // Without a begin, it may be the rest of a run.
+        assert_eq!(execute(&session, &counter, "look").await.outcome.name(), "denied");
+        abort_reason(session.before_model(ModelConfig::default()).await);
+        let session = forgotten();
+        session.begin(ModelConfig::default()).await.unwrap();
+        session.before_model(ModelConfig::default()).await.unwrap();
+        assert_eq!(execute(&session, &counter, "look").await.outcome.name(), "executed");
+        assert_eq!(execute(&session, &counter, "look").await.outcome.name(), "denied");
+        assert_eq!(execute(&session, &counter, "send").await.outcome.name(), "denied");
+        session.before_model(ModelConfig::default()).await.unwrap();
+        abort_reason(session.before_model(ModelConfig::default()).await);
+    });
+    assert_eq!(counter.count(), 1);
+}
+
+/// Counts how often it is asked whether the run continues.
+struct Asked(Arc<AtomicUsize>);
+
+impl Middleware for Asked {
+    fn id(&self) -> &str {
+        "asked"
+    }
+    fn should_continue(&self, _: &RunContext, _: &History) -> bool {
+        self.0.fetch_add(1, Ordering::SeqCst) == 0
+    }
+}
+
+#[test]
+fn hooks_are_asked_once_for_a_reserved_model_call() {
+    let asked = Arc::default();
+    let mut session = rules("policies: []").middleware(Asked(Arc::clone(&asked))).build().session();
+    let nothing = History::default();
+    noon().block_on(async {
+        session.begin(ModelConfig::default()).unwrap();
+        session.before_model(ModelConfig::default()).await.unwrap();
+        session.reserve_model_call(&nothing).await.unwrap();
+        session.before_model(ModelConfig::default()).await.unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        assert!(session.reserve_model_call(&nothing).await.is_err());
     });
 }
 

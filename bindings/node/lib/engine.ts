@@ -48,6 +48,8 @@ export interface SessionOptions {
   hooks?: Hook[];
   /** Records every call in the store, so that none runs twice. */
   recordCalls?: boolean;
+  /** Earlier calls of the session are not known here, unless a shared store has them: conditions that read its state are undecided. */
+  hasUnknownPast?: boolean;
   /** For concurrent sessions: approvals are found again for equal calls of this requester. */
   requester?: string;
 }
@@ -159,8 +161,8 @@ export class Engine {
 
   /** Opens a session, which is one agent run. */
   session(options: SessionOptions = {}): Session {
-    const { hooks = [], recordCalls = false, ...rest } = options;
-    const text = stringifyJson({ ...rest, hooks: hooks.map(hookOptions), record_calls: recordCalls });
+    const { hooks = [], recordCalls = false, hasUnknownPast = false, ...rest } = options;
+    const text = stringifyJson({ ...rest, hooks: hooks.map(hookOptions), record_calls: recordCalls, has_unknown_past: hasUnknownPast });
     const handlers = { ...this.handlers, ...hookHandlers([...this.hooks, ...hooks]) };
     return new Session(
       native(() => this.native.session(text)),

@@ -57,19 +57,27 @@ export interface GuardMiddleware {
  * A refused call has the result `{ error }`, which the model reads. A call that needs approval returns at once; once it is approved in the
  * state of the engine (`engine.answer`, `callgate approvals approve`), the same call runs, once. A policy that ends the run aborts the chat.
  *
- * Each chat is a run. A chat continues with the labels and facts of the last one that ended; chats at the same time share them only through
- * a `state` of the engine.
+ * Each chat is a run. A chat continues with the labels and facts of the last one that ended. While another chat runs, or after one whose reader
+ * went away before its end, they are known only to a shared `state` of the engine; without one, conditions that read them are undecided.
  */
 export function guardMiddleware(engine: Engine, options: ChatGuardOptions): GuardMiddleware {
   const { samplingNames = {}, ...guard } = options;
-  const open = (): GuardedConversation => new GuardedConversation(engine, { ...guard, name: options.requester }, []);
+  const open = (hasUnknownPast: boolean): GuardedConversation =>
+    new GuardedConversation(engine, { ...guard, name: options.requester, hasUnknownPast }, []);
   // Mistakes in the options are reported now.
-  let idle: GuardedConversation | undefined = open();
+  let idle: GuardedConversation | undefined = open(options.hasUnknownPast ?? false);
+  let kinds: { revision: string; names: ReadonlySet<string> } | undefined;
+  const hasPolicies = (kind: string): boolean => {
+    if (kinds?.revision !== engine.revision) {
+      kinds = { revision: engine.revision, names: new Set(engine.policyKinds) };
+    }
+    return kinds.names.has(kind);
+  };
   const chats = new WeakMap<ChatContext, Chat>();
   const settings = {
     samplingNames,
     server: options.server,
-    mayHave: (kind: string) => (options.layers ?? []).length > 0 || engine.policyKinds.includes(kind),
+    mayHave: (kind: string) => (options.layers ?? []).length > 0 || hasPolicies(kind),
     release: (conversation: GuardedConversation) => {
       idle = conversation;
     },
@@ -77,7 +85,8 @@ export function guardMiddleware(engine: Engine, options: ChatGuardOptions): Guar
   const chatOf = (context: ChatContext): Chat => {
     let chat = chats.get(context);
     if (chat === undefined) {
-      const conversation = idle ?? open();
+      // What a chat has done that still runs, or whose reader went away, is not known here.
+      const conversation = idle ?? open(true);
       idle = undefined;
       chat = new Chat(conversation, context, settings);
       chats.set(context, chat);

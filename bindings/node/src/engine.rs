@@ -119,6 +119,9 @@ impl NativeEngine {
         if options.record_calls {
             session = session.with_call_recording();
         }
+        if options.has_unknown_past {
+            session = session.with_unknown_past();
+        }
         let shared =
             SessionEngine { engine: self.engine.clone(), context: options.context, thread: self.thread };
         Ok(NativeSession::new(session, shared, options.requester))

@@ -83,6 +83,9 @@ pub struct SessionOptions {
     /// Every call is recorded in the store.
     #[serde(default)]
     pub record_calls: bool,
+    /// Earlier calls of the session are not known here.
+    #[serde(default)]
+    pub has_unknown_past: bool,
     /// Approvals are found again for equal calls of this requester.
     pub requester: Option<String>,
 }

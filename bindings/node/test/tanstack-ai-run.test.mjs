@@ -286,6 +286,21 @@ test('labels of a chat reach the next one of the same requester', async () => {
   assert.equal(sent.length, 1);
 });
 
+test('labels hold in a chat that begins while another runs, or after one whose reader went away', async () => {
+  const guard = guarding(await engineOf(TAINT));
+  const sent = [];
+  const tools = [tool('look'), tool('send', input => sent.push(input))];
+  const messages = [{ role: 'user', content: 'go' }];
+  for await (const chunk of chat({ adapter: scripted([CALL], [SEND]), messages, tools, middleware: [guard], debug: false })) {
+    if (chunk.type === 'TOOL_CALL_RESULT') {
+      await run(guard, scripted([SEND]), { tools });
+      break;
+    }
+  }
+  await run(guard, scripted([SEND]), { tools });
+  assert.deepEqual(sent, []);
+});
+
 test('a chat that waits for its user ends its run, and the snapshot of its messages is redacted', async () => {
   const guard = guarding(await engineOf(`{ id: mask, stream: { redact: email } }, ${TAINT}`));
   const ask = toolDefinition({ name: 'ask', description: 'ask', inputSchema: z.looseObject({}), needsApproval: true }).server(() => 1);

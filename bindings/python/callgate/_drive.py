@@ -181,16 +181,11 @@ class Driver:
         return self.operation.method_succeed(request, result)
 
     async def _await_method(self, request: MethodRequest) -> Any:
-        try:
-            if not request.has_deadline:
-                result = request.method(*request.arguments)
-                return self.operation.method_succeed(request, await result if _is_awaitable(result) else result)
-        except Exception as error:
-            return self._method_failed(request, error)
         import anyio
 
+        result: Any = None
         finished = False
-        with anyio.move_on_after(self.operation.timeout()):
+        with anyio.move_on_after(self.operation.timeout() if request.has_deadline else None):
             try:
                 result = request.method(*request.arguments)
                 if _is_awaitable(result):
@@ -219,16 +214,8 @@ class Driver:
                 self._proceed(self._next_event())
             return around.take_result()
 
-        try:
-            output = turn.method(turn.call, proceed)
-        except self.propagate:
-            raise
-        except Exception as error:
-            around.fail(error)
-        except _Abandoned:
-            pass
-        else:
-            around.succeed(output)
+        with around:
+            around.output = turn.method(turn.call, proceed)
 
     async def _await_around(self, turn: AroundTurn) -> None:
         if turn.is_next:
@@ -242,16 +229,8 @@ class Driver:
                 await self._proceed_async(self._next_event())
             return around.take_result()
 
-        try:
-            output = await turn.method(turn.call, proceed)
-        except self.propagate:
-            raise
-        except Exception as error:
-            around.fail(error)
-        except _Abandoned:
-            pass
-        else:
-            around.succeed(output)
+        with around:
+            around.output = await turn.method(turn.call, proceed)
 
     def _expire(self, request: ToolRequest) -> Any:
         event = self.operation.step()
@@ -267,11 +246,13 @@ class _Abandoned(BaseException):
 class _Around:
     """One run of an `around` hook."""
 
-    __slots__ = ("driver", "id", "turn")
+    __slots__ = ("driver", "id", "output", "turn")
 
     def __init__(self, driver: Driver, turn: AroundTurn) -> None:
         self.driver = driver
         self.id = turn.id
+        #: What the hook returned.
+        self.output: Any = None
         #: The hook's turn; `None` while the layers inside it run.
         self.turn: AroundTurn | None = turn
 
@@ -304,14 +285,22 @@ class _Around:
             raise ToolError(*error)
         return turn.output if turn is not None else None
 
-    def succeed(self, output: Any) -> None:
-        if not self.driver._done:
-            self.driver._events.append(self.driver.operation.around_succeed(self._end_turn(), output))
+    def __enter__(self) -> None:
+        pass
 
-    def fail(self, error: Exception) -> None:
-        if not self.driver._done:
-            message, kind = _error_of(error)
-            self.driver._events.append(self.driver.operation.around_fail(self._end_turn(), message, kind))
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        """Reports how the hook ended, unless its exception is not the error of the call."""
+        driver = self.driver
+        if error is not None and (isinstance(error, driver.propagate) or not isinstance(error, (Exception, _Abandoned))):
+            return False
+        if driver._done:
+            return True
+        turn = self._end_turn()
+        if error is None:
+            driver._events.append(driver.operation.around_succeed(turn, self.output))
+        elif isinstance(error, Exception):
+            driver._events.append(driver.operation.around_fail(turn, *_error_of(error)))
+        return True
 
 
 #: What most tools return: nothing to await, which `inspect` takes longer to see.

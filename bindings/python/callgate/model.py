@@ -25,6 +25,8 @@ class ModelConfig:
     top_p: float | None = None
     max_tokens: int | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    #: Options that only the provider interprets.
+    provider_options: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

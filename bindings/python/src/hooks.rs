@@ -8,7 +8,7 @@ use callgate::lifecycle::{
 };
 use callgate::{BoxFuture, ToolError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::around_turns::run_around;
 use crate::errors;
@@ -90,9 +90,20 @@ impl PythonHook {
         Python::attach(|py| read(returned.bind(py))).map_err(|error| self.report(error)).ok()
     }
 
-    /// Shows the programmer what is wrong with a hook; a model sees only that it failed.
+    /// Logs what is wrong with a hook, as Python does for one that raises; a model sees only that it failed.
     fn report(&self, error: PyErr) {
-        Python::attach(|py| error.write_unraisable(py, Some(PyString::new(py, &self.id).as_any())));
+        Python::attach(|py| {
+            let log = || -> PyResult<()> {
+                let logger = py.import("logging")?.call_method1("getLogger", ("callgate",))?;
+                let details = PyDict::new(py);
+                details.set_item("exc_info", error.value(py))?;
+                let message = format!("the hook `{}` failed", self.id);
+                logger.call_method("error", ("%s", message), Some(&details)).map(drop)
+            };
+            if let Err(failure) = log() {
+                failure.write_unraisable(py, None);
+            }
+        });
     }
 }
 

@@ -20,6 +20,7 @@ struct ConfigOptions {
     top_p: Option<f64>,
     max_tokens: Option<u64>,
     metadata: Map,
+    provider_options: Map,
 }
 
 /// The end of a run.
@@ -57,7 +58,7 @@ pub(crate) fn read_config(
         top_p: options.top_p,
         max_tokens: options.max_tokens,
         metadata: options.metadata,
-        ..ModelConfig::default()
+        provider_options: options.provider_options,
     })
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn config_to_python(py: Python<'_>, config: Result<ModelConfig, RunEn
                 "top_p": number(config.top_p),
                 "max_tokens": config.max_tokens,
                 "metadata": Value::Object(config.metadata),
+                "provider_options": Value::Object(config.provider_options),
             } })
         }
         Err(end) => end_document(&end),

@@ -51,12 +51,16 @@ class Hook:
         (Edit({"order": object()}), "denied", "the hook `host` failed"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_hooks_restrict_edit_and_answer_calls(action: Any, kind: str, text: str | None) -> None:
+def test_hooks_restrict_edit_and_answer_calls(
+    action: Any, kind: str, text: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     hook = Hook(action)
     engine = Engine.from_text(RULES, hooks=[hook])
     outcome = engine.session().call(SMALL, lambda call: call.input)
     assert (outcome.kind, outcome.text) == (kind, text)
+    # What is wrong with a hook is for the programmer.
+    is_logged = [record.getMessage() for record in caplog.records if record.exc_info] == ["the hook `host` failed"]
+    assert is_logged == (text == "the hook `host` failed")
     if kind != "suspended":
         assert [seen["outcome"] for seen in hook.outcomes] == [kind]
 

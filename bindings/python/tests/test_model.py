@@ -19,11 +19,12 @@ def session(*policies: str) -> Session:
 
 
 def test_policies_change_the_configuration_of_the_model() -> None:
-    run = session("{ id: careful, model: { temperature: { max: 0.5 }, tools: { hide: pay } } }")
+    run = session("{ id: careful, model: { temperature: { max: 0.5 }, tools: { hide: pay }, provider_options: { seed: 7 } } }")
     run.begin(ModelConfig(tools=TOOLS, temperature=0.9, metadata={"a": 1}))
     config = run.before_model(ModelConfig(tools=TOOLS, temperature=0.9, metadata={"a": 1}))
     assert [tool["name"] for tool in config.tools] == ["look"]
     assert (config.temperature, config.metadata, config.max_tokens) == (0.5, {"a": 1}, None)
+    assert config.provider_options == {"seed": 7}
     [outcome] = run.run_calls([{"tool": "pay", "id": "p", "input": {}}], lambda _: pytest.fail("it ran"))
     assert outcome.is_denied
 

@@ -80,6 +80,7 @@ impl SessionState {
             questions,
             suspended,
             run,
+            is_run_known: false,
             changes: None,
             masks: Masks::from_map(masks),
         })
