@@ -2,7 +2,9 @@
 
 mod approvals;
 mod callers;
+mod client;
 mod connections;
+mod corpora;
 mod declared_results;
 mod endpoint;
 pub mod harness;

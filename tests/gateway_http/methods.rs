@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use callgate::json::{self, Value, json};
+use callgate::json::{Value, json};
 use callgate_mcp::{Gateway, HttpSpec, ServerSpec, Transport};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 
+use super::client::Client;
 use super::harness::{
     Action, NO_RULES, ReceivedRequest, RunningGateway, STATELESS_VERSION, Upstream, event, gateway,
     json_response, result, stateless_request, stream_start,
@@ -85,60 +85,6 @@ fn reaction(got: &ReceivedRequest) -> Option<Vec<Action>> {
         }
         _ => return None,
     })
-}
-
-/// One client over stdio.
-struct Client {
-    say: WriteHalf<DuplexStream>,
-    heard: Lines<BufReader<ReadHalf<DuplexStream>>>,
-}
-
-impl Client {
-    async fn new(gateway: Gateway, capabilities: Value) -> Self {
-        let (client, theirs) = tokio::io::duplex(1 << 20);
-        let (from, to) = tokio::io::split(theirs);
-        tokio::spawn(Arc::new(gateway).serve_stdio(from, to));
-        let (heard, say) = tokio::io::split(client);
-        let mut client = Self { say, heard: BufReader::new(heard).lines() };
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": { "name": "t", "version": "0" } });
-        client.request(0, "initialize", params).await;
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-        client
-    }
-
-    async fn send(&mut self, message: &Value) {
-        self.say.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    }
-
-    async fn start(&mut self, id: i64, method: &str, params: Value) {
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-    }
-
-    /// The next message that the client receives.
-    async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(super::harness::TIMEOUT, self.heard.next_line()).await;
-        json::parse(&line.expect("no message").unwrap().expect("the gateway has ended")).unwrap()
-    }
-
-    /// The response to a request.
-    async fn request(&mut self, id: i64, method: &str, params: Value) -> Value {
-        self.start(id, method, params).await;
-        loop {
-            let message = self.next().await;
-            if message["id"] == id && message.get("method").is_none() {
-                return message;
-            }
-        }
-    }
-
-    async fn read(&mut self, uri: &str) -> Value {
-        self.request(7, "resources/read", json!({ "uri": uri })).await
-    }
-
-    async fn call(&mut self, tool: &str) -> Value {
-        self.request(8, "tools/call", json!({ "name": tool, "arguments": {} })).await
-    }
 }
 
 /// A server, and a client of a gateway with these rules in front of it.
