@@ -1,7 +1,7 @@
 //! Runs one main path a number of times, for a tool that counts instructions, such as `valgrind --tool=callgrind`: the difference between
 //! two numbers of runs is what the path costs. `benches/count-instructions` does that for all of them.
 //!
-//! Usage: `instruction_counts PATH RUNS`.
+//! Usage: `instruction_counts PATH RUNS`. `load` loads that many policies once.
 
 #![expect(
     clippy::expect_used,
@@ -69,6 +69,10 @@ fn run(path: &str, runs: usize) {
                 };
                 drop(black_box(outcome));
             }
+        }
+        "load" => {
+            let engine = Engine::from_text(&rules_text(&rules(runs))).expect("valid rules");
+            std::mem::forget(black_box(engine));
         }
         other => panic!("no path `{other}`"),
     }

@@ -4,7 +4,8 @@
 //! them are compiled here. While a bundle is read, each is charged to one budget, even if it is too large to compile: this bounds the
 //! time and the memory that a hostile bundle can take.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use regex::{Error, Regex, RegexBuilder};
 
@@ -16,27 +17,36 @@ const SIZE_CLASSES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, SIZE_LIMIT];
 /// Maximum compiled size of all regular expressions of a bundle, in bytes.
 const BUNDLE_LIMIT: usize = 64 << 20;
 
-thread_local! {
-    /// Bytes left for the bundle that is read on this thread; `None` if there is none.
-    static BUDGET_LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+/// What the regular expressions of one bundle share.
+struct BundleExpressions {
+    /// Bytes left of the budget.
+    left: usize,
+    /// The compiled expressions, by pattern: bundles repeat them.
+    compiled: HashMap<String, Regex>,
 }
 
-/// Runs a function that reads a bundle. All regular expressions compiled in it share one budget.
+thread_local! {
+    /// The expressions of the bundle that is read on this thread; `None` if there is none.
+    static BUNDLE: RefCell<Option<BundleExpressions>> = const { RefCell::new(None) };
+}
+
+/// Runs a function that reads a bundle. All regular expressions compiled in it share one budget; equal ones are compiled once.
 pub(crate) fn with_budget<T>(read: impl FnOnce() -> T) -> T {
     /// Restores the previous value, also if reading panics.
-    struct Restored(Option<usize>);
+    struct Restored(Option<BundleExpressions>);
     impl Drop for Restored {
         fn drop(&mut self) {
-            BUDGET_LEFT.set(self.0);
+            BUNDLE.set(self.0.take());
         }
     }
-    let _restored = Restored(BUDGET_LEFT.replace(Some(BUNDLE_LIMIT)));
+    let bundle = BundleExpressions { left: BUNDLE_LIMIT, compiled: HashMap::new() };
+    let _restored = Restored(BUNDLE.replace(Some(bundle)));
     read()
 }
 
 /// Whether the budget is exhausted: a regular expression was rejected because of those before it, and not because of its own size.
 pub(crate) fn is_budget_exhausted() -> bool {
-    BUDGET_LEFT.get().is_some_and(|left| left < SIZE_LIMIT)
+    BUNDLE.with_borrow(|bundle| bundle.as_ref().is_some_and(|bundle| bundle.left < SIZE_LIMIT))
 }
 
 /// Compiles a regular expression, in the syntax of the `regex` crate.
@@ -44,7 +54,24 @@ pub(crate) fn is_budget_exhausted() -> bool {
 /// # Errors
 /// If the syntax is invalid, or the compiled size exceeds [`SIZE_LIMIT`] or the rest of the bundle's budget.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
-    let left = BUDGET_LEFT.get().unwrap_or(SIZE_LIMIT);
+    BUNDLE.with_borrow_mut(|bundle| match bundle {
+        None => compile_within(pattern, SIZE_LIMIT).0,
+        Some(bundle) => {
+            if let Some(compiled) = bundle.compiled.get(pattern) {
+                return Ok(compiled.clone());
+            }
+            let (built, charged) = compile_within(pattern, bundle.left);
+            bundle.left = bundle.left.saturating_sub(charged);
+            if let Ok(built) = &built {
+                bundle.compiled.insert(pattern.to_owned(), built.clone());
+            }
+            built
+        }
+    })
+}
+
+/// Compiles a regular expression of at most this size. Returns the size class that it is charged, too.
+fn compile_within(pattern: &str, left: usize) -> (Result<Regex, Error>, usize) {
     let mut built = Err(Error::CompiledTooBig(left));
     let mut tried = 0;
     for size in SIZE_CLASSES.into_iter().filter(|size| *size <= left) {
@@ -54,8 +81,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
             break;
         }
     }
-    BUDGET_LEFT.set(BUDGET_LEFT.get().map(|left| left.saturating_sub(tried)));
-    built
+    (built, tried)
 }
 
 #[cfg(test)]
@@ -68,7 +94,7 @@ mod tests {
             with_budget(|| {
                 let mut tries = 0;
                 while !is_budget_exhausted() {
-                    let _ = compile(pattern);
+                    let _ = compile(&format!("{pattern}{tries}"));
                     tries += 1;
                 }
                 assert!((60..300).contains(&tries), "{pattern}: {tries}");
@@ -76,5 +102,15 @@ mod tests {
             });
             assert!(compile("(?:[a-z]{100}){80}").is_ok());
         }
+    }
+
+    #[test]
+    fn equal_expressions_are_charged_once() {
+        with_budget(|| {
+            for _ in 0..5_000 {
+                assert!(compile(r"\w{10}").is_ok());
+            }
+            assert!(!is_budget_exhausted());
+        });
     }
 }

@@ -139,3 +139,28 @@ fn schema_file_is_part_of_the_rules() {
     assert_eq!((seen[0].0, seen[1].0), (callgate::Effect::Invalid, callgate::Effect::Run));
     assert_ne!(seen[0].1, seen[1].1, "the revision is the digest of everything compiled");
 }
+
+/// A revision tells rules apart, whatever is different in them, and not how they are written.
+#[test]
+fn revisions_differ_with_the_rules_and_not_with_their_formatting() {
+    let revision = |text: &str| Engine::from_text(text).unwrap().revision();
+    let base = "policies: [ { id: a, match: pay, deny: {} }, { id: b, match: read, mode: off, deny: {} } ]";
+    let formatted = "# Payments\npolicies:\n  - match: pay\n    id: a\n    deny: {}\n  - id: b\n    mode: off\n    match: read\n    deny: {}\n";
+    assert_eq!(revision(base), revision(formatted));
+    let changed = [
+        base.to_owned(),
+        base.replace("id: a", "id: c"),
+        base.replace("deny: {} }, ", "deny: {}, description: Why }, "),
+        base.replace("off, deny: {} }", "off, deny: {}, description: Why }"),
+        base.replace("mode: off", "mode: shadow"),
+        base.replace("match: read", "match: list"),
+        base.replace("policies: [ ", "policies: [ { id: z, match: x, deny: {} }, "),
+        "policies: [ { id: b, match: read, mode: off, deny: {} }, { id: a, match: pay, deny: {} } ]"
+            .to_owned(),
+        format!("{{ defaults: {{ unmatched: deny }}, {base} }}"),
+        format!("{{ groups: {{ readers: [read] }}, {base} }}"),
+        format!("{{ reload: {{ widening: confirm }}, {base} }}"),
+    ];
+    let revisions: std::collections::BTreeSet<String> = changed.iter().map(|text| revision(text)).collect();
+    assert_eq!(revisions.len(), changed.len());
+}

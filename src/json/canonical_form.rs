@@ -3,6 +3,7 @@
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
+use smallvec::SmallVec;
 
 use super::{Value, writer};
 
@@ -89,34 +90,46 @@ pub fn digest(value: &Value) -> Digest {
 pub(crate) fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Number(number) => text.push_str(&number.canonical_text()),
-        Value::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    text.push(',');
-                }
-                write_canonical(item, text);
-            }
-            text.push(']');
-        }
+        Value::Array(items) => write_canonical_array(items, text, write_canonical),
         Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            text.push('{');
-            for (index, (key, item)) in entries.into_iter().enumerate() {
-                if index > 0 {
-                    text.push(',');
-                }
-                let _ = writer::write_string(key, text);
-                text.push(':');
-                write_canonical(item, text);
-            }
-            text.push('}');
+            write_canonical_object(map.iter().map(|(key, item)| (key.as_str(), item)), text, write_canonical);
         }
         Value::String(string) => drop(writer::write_string(string, text)),
         Value::Null => text.push_str("null"),
         Value::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
     }
+}
+
+/// Appends the canonical text of an array with these items.
+pub(crate) fn write_canonical_array<T>(items: &[T], text: &mut String, write: impl Fn(&T, &mut String)) {
+    text.push('[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        write(item, text);
+    }
+    text.push(']');
+}
+
+/// Appends the canonical text of an object with these members.
+pub(crate) fn write_canonical_object<'v, T>(
+    members: impl Iterator<Item = (&'v str, T)>,
+    text: &mut String,
+    write: impl Fn(T, &mut String),
+) {
+    let mut members: SmallVec<[(&str, T); 16]> = members.collect();
+    members.sort_by_key(|(key, _)| *key);
+    text.push('{');
+    for (index, (key, item)) in members.into_iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        let _ = writer::write_string(key, text);
+        text.push(':');
+        write(item, text);
+    }
+    text.push('}');
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ mod text_serializer;
 mod value;
 mod writer;
 
-pub(crate) use canonical_form::write_canonical;
 pub use canonical_form::{Digest, InvalidDigest, canonical_text, digest};
+pub(crate) use canonical_form::{write_canonical, write_canonical_array, write_canonical_object};
 pub use decimal::Decimal;
 pub use deserialize::{from_slice, from_str, from_value};
 pub use difference::{Difference, differences};

@@ -263,7 +263,8 @@ impl Operator {
                 }
             },
             Self::Detects(detection) => (ExaminedOperand::Strings(&detection.names), None),
-            Self::Time(_, operand) => {
+            Self::Time(time) => {
+                let (_, operand) = &**time;
                 (ExaminedOperand::Single(ExpressionValue::Borrowed(NodeRef::Json(operand))), None)
             }
             Self::Folded(comparison) => pattern_operand(&comparison.operands, view),

@@ -74,7 +74,7 @@ pub struct FieldTest {
     pub(super) each: Quantifier,
     absence: Absence,
     pub(super) exists: Option<bool>,
-    pub(super) operators: Vec<Operator>,
+    pub(super) operators: Box<[Operator]>,
     pub(super) spans: Box<TestSpans>,
 }
 
@@ -84,9 +84,9 @@ pub(super) struct TestSpans {
     pub(super) path: Span,
     pub(super) exists: Option<Span>,
     /// For each operator its key, and the location of key and operand.
-    pub(super) operators: Vec<(&'static str, Span)>,
+    pub(super) operators: Box<[(&'static str, Span)]>,
     /// What changes the meaning of the operators, as written: `as: email`, `ignore_case: true`.
-    pub(super) options: Vec<String>,
+    pub(super) options: Box<[String]>,
 }
 
 /// The keys of a test that say something else than how its operators compare.
@@ -110,7 +110,7 @@ impl TestSpans {
     }
 }
 
-fn operator_options(test: &source::YamlNode) -> Vec<String> {
+fn operator_options(test: &source::YamlNode) -> Box<[String]> {
     let entries = test.entries().unwrap_or_default().iter();
     // Without `mentioned_in`, `as` names elements.
     let options = entries.filter(|entry| {
@@ -136,11 +136,11 @@ impl FieldTest {
         let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
-            && !OPERATOR_FIELDS.iter().any(|test| CONDITION_RECORD.has_misspelling_of(node, test.name))
             && node.entries()?.iter().all(|entry| {
                 [PATH.name, EXPR_KEY].contains(&entry.key.as_str())
                     || OPTION_KEYS.contains(&entry.key.as_str())
             })
+            && !OPERATOR_FIELDS.iter().any(|test| CONDITION_RECORD.has_misspelling_of(node, test.name))
         {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, head_span(node), "this test has a `path` and no operator")
@@ -177,7 +177,8 @@ impl FieldTest {
             (_, Some("match")) => Absence::Match,
             _ => Absence::NoMatch,
         };
-        let operators = operators.into_iter().collect::<Option<_>>()?;
+        let operators: Option<Vec<Operator>> = operators.into_iter().collect();
+        let operators = operators?.into_boxed_slice();
         Some(Self { subject, each, absence, exists, operators, spans: Box::new(TestSpans::from_node(node)) })
     }
 

@@ -49,10 +49,10 @@ pub enum Operator {
     Host(PatternSet<HostPattern>),
     Domain(PatternSet<DomainPattern>),
     MentionedIn(Mention),
-    Detects(Detection),
+    Detects(Box<Detection>),
     Folded(FoldedComparison),
     /// A test of a timestamp, with its operand as written.
-    Time(TimeTest, Value),
+    Time(Box<(TimeTest, Value)>),
 }
 
 impl Operator {
@@ -77,7 +77,7 @@ impl Operator {
             }
             "mentioned_in" => Some(Mention::read(&entry.value, test, reader).map(Self::MentionedIn)),
             key => match TimeTest::read(key, &entry.value, reader) {
-                Some(test) => Some(test.map(|test| Self::Time(test, entry.value.to_json()))),
+                Some(test) => Some(test.map(|test| Self::Time(Box::new((test, entry.value.to_json()))))),
                 None => Self::read(key, &entry.value, base, reader),
             },
         });
@@ -112,7 +112,7 @@ impl Operator {
             "ends_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::EndsWith),
             "contains_any" => OperandSet::read_parts(node, reader).map(Self::ContainsAny),
             "matches" => read_regexes(node, reader),
-            "detects" => Detection::read(node, reader).map(Self::Detects),
+            "detects" => Detection::read(node, reader).map(|detection| Self::Detects(Box::new(detection))),
             "type" => {
                 let words = node.items().unwrap_or(std::slice::from_ref(node)).iter();
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
@@ -137,7 +137,7 @@ impl Operator {
             return Truth::Undecided(format!("it is of type {found}, and this operator takes other types"));
         }
         match self {
-            Self::Time(test, _) => test.eval(node, view),
+            Self::Time(time) => time.0.eval(node, view),
             Self::Compare(comparison, operand) => {
                 operand.evaluate(view, |operand| comparison.eval(node, operand))
             }

@@ -26,6 +26,7 @@ impl PatternList {
                 list.spans.push(item.span);
             }
         }
+        list.patterns.shrink_to_fit();
         list
     }
 }

@@ -217,7 +217,7 @@ impl ValueSource {
     /// The name of its elements, for what reads them inside of elements that have the `outer` names.
     pub fn element_name(&self, name: String, outer: &ElementNames) -> ElementName {
         let (mut arguments, members) = match self {
-            Self::Path(path) => (path.argument_names(), path.members_of_elements()),
+            Self::Path(path) => (path.argument_names().clone(), path.members_of_elements()),
             Self::Expression(expression) => {
                 let expression = &expression.expression;
                 (expression.argument_names(), expression.member_names().clone())

@@ -24,7 +24,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: true,
     applies_to_run: false,
-    read: |node, reader| Approval::read(node, reader).map(PolicyKind::Approval),
+    read: |node, reader| Approval::read(node, reader).map(Box::new).map(PolicyKind::Approval),
 };
 
 /// The keys of a request, which limits have, too.

@@ -20,7 +20,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| Around::read(node, reader).map(PolicyKind::Around),
+    read: |node, reader| Around::read(node, reader).map(Box::new).map(PolicyKind::Around),
 };
 
 static RECORD: RecordShape = RecordShape {

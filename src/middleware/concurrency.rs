@@ -21,7 +21,8 @@ pub(super) static KIND: KindDefinition = KindDefinition {
         let (rule, cost) =
             (LimitRule::Store(Allowance::Slots { max: max? }), CallCost::Fixed(Amount::from_whole(1)));
         let words = format!("{} at the same time", max?);
-        Some(PolicyKind::Concurrency(common.into_limit(rule, cost, CountedCalls::Executions, "slots", words)))
+        let limit = common.into_limit(rule, cost, CountedCalls::Executions, "slots", words);
+        Some(PolicyKind::Concurrency(Box::new(limit)))
     },
 };
 

@@ -78,15 +78,15 @@ pub enum PolicyKind {
     /// `validate`
     Validate(Validate),
     /// `rate_limit`
-    RateLimit(Limit),
+    RateLimit(Box<Limit>),
     /// `concurrency`
-    Concurrency(Limit),
+    Concurrency(Box<Limit>),
     /// `approval`
-    Approval(Approval),
+    Approval(Box<Approval>),
     /// `cache`
     Cache(Cache),
     /// `around`
-    Around(Around),
+    Around(Box<Around>),
     /// `retry`
     Retry(Retry),
     /// `timeout`
@@ -106,7 +106,7 @@ pub enum PolicyKind {
     /// `audit`
     Audit(Audit),
     /// `model`
-    Model(Model),
+    Model(Box<Model>),
     /// `budget`
     Budget(Budget),
     /// `stream`
@@ -238,7 +238,10 @@ impl PolicyKind {
     pub fn as_approval(&self) -> Option<&Approval> {
         match self {
             Self::Approval(approval) => Some(approval),
-            Self::RateLimit(Limit { on_exceed: OnExceed::Approval(approval), .. }) => Some(approval),
+            Self::RateLimit(limit) => match &limit.on_exceed {
+                OnExceed::Approval(approval) => Some(approval),
+                _ => None,
+            },
             _ => None,
         }
     }

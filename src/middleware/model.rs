@@ -18,7 +18,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: true,
-    read: |node, reader| Model::read(node, reader).map(PolicyKind::Model),
+    read: |node, reader| Model::read(node, reader).map(Box::new).map(PolicyKind::Model),
 };
 
 static RECORD: RecordShape = RecordShape {

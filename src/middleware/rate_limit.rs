@@ -22,7 +22,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| read(node, reader).map(PolicyKind::RateLimit),
+    read: |node, reader| read(node, reader).map(Box::new).map(PolicyKind::RateLimit),
 };
 
 static RECORD: RecordShape = RecordShape {

@@ -3,7 +3,7 @@
 //! Paths, scripts' reads and a call's arguments → the first argument name that differs from a name that policies read there only in
 //! case, separators or width. Many servers accept such a name all the same, so a policy must not miss it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
@@ -16,7 +16,8 @@ use crate::safe_text::{fold_name, is_same_folded};
 /// The names that policies read, as a tree: those of the arguments, of their members, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentNames {
-    members: BTreeMap<String, Self>,
+    /// Sorted by name. A policy reads few, and a tree of one has a place for eleven.
+    members: Vec<(Box<str>, Self)>,
     /// The names read from every element or member.
     any_member: Option<Box<Self>>,
     /// The names read from the value itself and from everything below it.
@@ -83,7 +84,15 @@ impl ArgumentNames {
 
     /// Adds the member at this path of names.
     pub fn add_member(&mut self, names: &[String]) -> &mut Self {
-        names.iter().fold(self, |at, name| at.members.entry(name.clone()).or_default())
+        names.iter().fold(self, |at, name| at.member_mut(name))
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the search found this index")]
+    fn member_mut(&mut self, name: &str) -> &mut Self {
+        match self.members.binary_search_by(|(known, _)| (**known).cmp(name)) {
+            Ok(at) => &mut self.members[at].1,
+            Err(at) => &mut self.members.insert_mut(at, (name.into(), Self::default())).1,
+        }
     }
 
     /// Adds every element and member.
@@ -93,7 +102,7 @@ impl ArgumentNames {
 
     /// Adds a name that is read at any depth below.
     pub fn add_descendant(&mut self, name: &str) {
-        self.descendants.get_or_insert_default().members.entry(name.to_owned()).or_default();
+        self.descendants.get_or_insert_default().member_mut(name);
     }
 
     /// Adds names that are read from the values that the tree leads to, and from everything below them.
@@ -101,22 +110,23 @@ impl ArgumentNames {
         if self.is_empty() || self.descendants.is_some() {
             names.iter().for_each(|name| self.add_descendant(name));
         }
-        for below in self.members.values_mut().chain(self.any_member.as_deref_mut()) {
+        let members = self.members.iter_mut().map(|(_, below)| below);
+        for below in members.chain(self.any_member.as_deref_mut()) {
             below.add_below(names);
         }
     }
 
     fn collect_names(&self, found: &mut BTreeSet<String>) {
-        found.extend(self.members.keys().cloned());
-        let parts =
-            self.members.values().chain(self.any_member.as_deref()).chain(self.descendants.as_deref());
+        found.extend(self.member_names().map(str::to_owned));
+        let members = self.members.iter().map(|(_, below)| below);
+        let parts = members.chain(self.any_member.as_deref()).chain(self.descendants.as_deref());
         parts.for_each(|part| part.collect_names(found));
     }
 
     /// Adds all names of another tree.
     pub fn merge(&mut self, other: &Self) {
         for (name, below) in &other.members {
-            self.members.entry(name.clone()).or_default().merge(below);
+            self.member_mut(name).merge(below);
         }
         for (own, other) in
             [(&mut self.any_member, &other.any_member), (&mut self.descendants, &other.descendants)]
@@ -129,12 +139,13 @@ impl ArgumentNames {
 
     /// The names of the members that are read by name.
     pub(super) fn member_names(&self) -> impl Iterator<Item = &str> {
-        self.members.keys().map(String::as_str)
+        self.members.iter().map(|(name, _)| &**name)
     }
 
     /// The names read from the member with this name.
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
-        self.members.get(name)
+        let at = self.members.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+        self.members.get(at).map(|(_, below)| below)
     }
 
     /// The names read from every element or member.
@@ -147,9 +158,14 @@ impl ArgumentNames {
         self.descendants.as_deref()
     }
 
+    /// Releases the memory for more names.
+    pub fn shrink_to_fit(&mut self) {
+        self.members.shrink_to_fit();
+    }
+
     /// A quick check for names that could be taken for one of these.
     pub fn filter(&self) -> NameFilter {
-        let members = self.members.iter().map(|(name, below)| (name.as_str(), below.filter()));
+        let members = self.members.iter().map(|(name, below)| (&**name, below.filter()));
         NameFilter::new(members, self.any_member.as_deref().map(Self::filter), self.descendants.is_some())
     }
 
@@ -173,7 +189,7 @@ impl ArgumentNames {
         };
         for selector in &selectors.list {
             let child = match selector {
-                Selector::Name(name) => at.members.entry(name.clone()).or_default(),
+                Selector::Name(name) => at.member_mut(name),
                 _ => &mut **at.any_member.get_or_insert_default(),
             };
             if let Selector::Filter(filter) = selector {
@@ -248,7 +264,7 @@ fn find_misread_in<'n>(
     let any = || all().filter_map(|names| names.any_member.as_deref());
     match value {
         Value::Object(members) => members.iter().find_map(|(name, member)| {
-            let mut below: ActiveNames<'n> = all().filter_map(|names| names.members.get(name)).collect();
+            let mut below: ActiveNames<'n> = all().filter_map(|names| names.member(name)).collect();
             if below.is_empty()
                 && let Some(meant) = all().find_map(|names| names.lookalike_of(name))
                 && !declares(&way.steps(), name)
@@ -284,7 +300,7 @@ impl ArgumentNames {
     /// The read name for which another name could be taken.
     fn lookalike_of(&self, name: &str) -> Option<&str> {
         fold_name(name).next()?;
-        self.members.keys().map(String::as_str).find(|known| is_same_folded(known, name))
+        self.member_names().find(|known| is_same_folded(known, name))
     }
 }
 

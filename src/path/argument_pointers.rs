@@ -142,7 +142,7 @@ mod tests {
 
     fn places(paths: &[&str], input: &Value) -> Vec<String> {
         let mut names = ArgumentNames::default();
-        paths.iter().for_each(|path| names.merge(&Path::parse(path).unwrap().argument_names()));
+        paths.iter().for_each(|path| names.merge(Path::parse(path).unwrap().argument_names()));
         let mut pointers = ArgumentPointers::new(6);
         pointers.add_named(&names, input);
         pointers.add_matched(&names, input);

@@ -116,13 +116,19 @@ impl Query {
 /// assert!(Path::parse("$.input.amount").unwrap().nodes(&view).unwrap().is_empty());
 /// assert!(matches!(Path::parse("$.input.customer.id").unwrap().nodes(&view), Err(PathEvaluationError::WrongType { .. })));
 /// ```
+///
+/// Clones share the parsed path, so that equal paths of a bundle need memory once.
 #[derive(Clone, Debug)]
-pub struct Path {
-    text: Arc<str>,
+pub struct Path(Arc<ParsedPath>);
+
+#[derive(Debug)]
+struct ParsedPath {
+    text: Box<str>,
     root: Root,
     query: ParsedQuery,
     steps: Option<Vec<PathStep>>,
     dependencies: PathDependencies,
+    arguments: ArgumentNames,
 }
 
 impl Path {
@@ -144,48 +150,54 @@ impl Path {
         let QueryBase::CallMember(root) = query.base else {
             return Err(PathError::new("a path reads one member of the call", 0..text.len()));
         };
-        let steps = query.segments.iter().map(Segment::as_step).collect();
-        Ok(Self { text: text.into(), root, dependencies: PathDependencies::from_query(&query), steps, query })
+        Ok(Self(Arc::new(ParsedPath {
+            text: text.into(),
+            root,
+            steps: query.segments.iter().map(Segment::as_step).collect(),
+            dependencies: PathDependencies::from_query(&query),
+            arguments: ArgumentNames::from_query(&query),
+            query,
+        })))
     }
 
     /// The path as it was written.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// The member of the call document that it selects from.
     pub fn root(&self) -> Root {
-        self.root
+        self.0.root
     }
 
     /// Every member of the call document that it reads, its root first, then those in filters.
     pub fn roots_read(&self) -> &[Root] {
-        &self.dependencies.roots
+        &self.0.dependencies.roots
     }
 
     /// The members of the context that it reads, in filters too.
     pub fn context_reads(&self) -> &ContextReads {
-        &self.dependencies.context
+        &self.0.dependencies.context
     }
 
     /// The names of arguments that it reads, in filters too.
-    pub fn argument_names(&self) -> ArgumentNames {
-        ArgumentNames::from_query(&self.query)
+    pub fn argument_names(&self) -> &ArgumentNames {
+        &self.0.arguments
     }
 
     /// The names that it reads from elements of quantifiers.
     pub fn members_of_elements(&self) -> BTreeSet<String> {
-        ArgumentNames::members_of_elements(&self.query)
+        ArgumentNames::members_of_elements(&self.0.query)
     }
 
     /// Whether it consists of names and indices only, and so yields at most one node.
     pub fn is_singular(&self) -> bool {
-        self.steps.is_some()
+        self.0.steps.is_some()
     }
 
     /// The steps below the root. Returns `None` if the path is not singular.
     pub fn steps(&self) -> Option<&[PathStep]> {
-        self.steps.as_deref()
+        self.0.steps.as_deref()
     }
 
     /// The nodes that the path yields.
@@ -195,8 +207,8 @@ impl Path {
     /// Absence is not an error.
     pub fn nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
         self.check(view)?;
-        let Some(steps) = &self.steps else { return self.general_nodes(view) };
-        match view.member(self.root) {
+        let Some(steps) = &self.0.steps else { return self.general_nodes(view) };
+        match view.member(self.0.root) {
             Some(root) => Ok(follow_steps(root, steps)?.into_iter().collect()),
             None => Ok(Nodes::new()),
         }
@@ -210,12 +222,12 @@ impl Path {
     pub fn element_nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
         self.check(view)?;
         let mut nodes = Nodes::new();
-        let last_list = self.query.segments.iter().rposition(|segment| segment.as_step().is_none());
+        let last_list = self.0.query.segments.iter().rposition(|segment| segment.as_step().is_none());
         let noticed = TypeMismatchMode::ReportElements {
             segment: FIRST_SEGMENT,
             required_from: last_list.map_or(usize::MAX, |last| FIRST_SEGMENT + last + 1),
         };
-        Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, _| {
+        Evaluator::new(QueryDocument::Call(*view)).run(&self.0.query, noticed, &mut |node, _| {
             nodes.push(node);
             Ok(())
         })?;
@@ -245,7 +257,7 @@ impl Path {
         receive: &mut dyn FnMut(NodeRef<'a>, &[ChildKey<'a>]),
     ) -> Result<(), PathEvaluationError> {
         let noticed = TypeMismatchMode::Report { segment: FIRST_SEGMENT };
-        Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, keys| {
+        Evaluator::new(QueryDocument::Call(*view)).run(&self.0.query, noticed, &mut |node, keys| {
             receive(node, keys);
             Ok(())
         })
@@ -254,13 +266,13 @@ impl Path {
     /// Checks the conditions under which the whole path has no result, whatever it selects.
     fn check(&self, view: &CallView<'_>) -> Result<(), PathEvaluationError> {
         work_limit::spend(1).map_err(|_| PathEvaluationError::LimitExceeded)?;
-        if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
+        if self.0.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::from_value(view.input);
             return Err(PathEvaluationError::WrongType { segment: 1, expected: ExpectedType::Object, found });
         }
-        view.check_known(self.dependencies.roots.iter().copied())?;
+        view.check_known(self.0.dependencies.roots.iter().copied())?;
         let unsettled = view.session.unknown_parts();
-        if !unsettled.is_empty() && self.dependencies.reads_any_of(unsettled) {
+        if !unsettled.is_empty() && self.0.dependencies.reads_any_of(unsettled) {
             return Err(PathEvaluationError::Undecided);
         }
         Ok(())
@@ -269,7 +281,7 @@ impl Path {
 
 impl std::fmt::Display for Path {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 

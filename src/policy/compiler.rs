@@ -71,16 +71,18 @@ pub fn compile(
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
     };
     check_ids(nodes(), diagnostics);
-    let mut pattern_count = 0;
+    let (mut pattern_count, mut paths) = (0, HashMap::new());
     let policies: Vec<Policy> = nodes()
         .filter_map(|node| {
             let mut reader = PolicyReader::new(diagnostics, sources);
             reader.names = Arc::clone(&names);
             reader.absent_matches = defaults.absent_matches;
             reader.principals = defaults.principals;
+            reader.paths = std::mem::take(&mut paths);
             let inserted = insert_constants(node, &Shape::Record(&POLICY_RECORD), &mut reader);
             let policy = read_policy(inserted.as_ref().unwrap_or(node), &mut reader);
             referenced_files.append(&mut reader.referenced_paths);
+            paths = std::mem::take(&mut reader.paths);
             pattern_count += policy.as_ref().map_or(0, |policy| policy.matcher.tools.len());
             if pattern_count > MAX_PATTERNS {
                 let message = format!("the policies of a bundle have at most {MAX_PATTERNS} tool patterns");
@@ -226,7 +228,8 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         .flatten();
     let action_reads_session = reader.roots_read.contains(&Root::Session);
     let reads_result = condition_reads.iter().chain(&reader.roots_read).any(|root| *root == Root::Result);
-    let argument_reads = std::mem::take(&mut reader.arguments);
+    let mut argument_reads = std::mem::take(&mut reader.arguments);
+    argument_reads.shrink_to_fit();
     let template_arguments = std::mem::take(&mut reader.named_arguments);
     let referenced_texts = std::mem::take(&mut reader.referenced_files);
     let named = std::mem::take(&mut reader.definitions);
@@ -259,19 +262,19 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         && matcher.servers.is_empty()
         && matcher.condition.is_some()
         && condition_reads.iter().all(of_run_alone);
-    let source_json = without_description(node);
+    let source_text = node.canonical_text(Some("description"));
     Some(Policy {
         behaviour_digest: {
-            let mut parts = vec![source_json.clone(), json!(referenced_texts)];
+            let mut parts = vec![json!(referenced_texts)];
             if reader.principals == PrincipalComparison::Exact {
                 parts.push(json!(reader.principals));
             }
             let named = definitions.iter();
             parts
                 .extend(named.map(|(name, digest)| json!([name.section(), name.name(), digest.to_string()])));
-            json::digest(&Value::Array(parts))
+            digest_with(&source_text, &parts)
         },
-        source_json,
+        source_text: source_text.into_boxed_str(),
         applies_to_run: kind.applies_to_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(YamlNode::as_str).map(str::to_owned),
@@ -344,20 +347,25 @@ fn find_kind<'a>(
     Some(first)
 }
 
-fn without_description(node: &YamlNode) -> Value {
-    let mut value = node.to_json();
-    if let Value::Object(members) = &mut value {
-        members.remove("description");
-    }
-    value
-}
-
 /// Returns the digest of the rules files, descriptions included, and of the files that policies and definitions reference.
 fn compute_revision(files: &[LoadedFile], policies: &[Policy], names: &Names) -> Digest {
-    let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
+    // The digests of the policies have everything of them but their descriptions.
+    let others: Vec<String> = files.iter().map(|file| file.root.canonical_text(Some("policies"))).collect();
+    let others = format!("[{}]", others.join(","));
     let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour_digest.to_string()).collect();
-    match names.content_digest() {
-        Some(definitions) => json::digest(&json!([documents, behaviours, definitions.to_string()])),
-        None => json::digest(&json!([documents, behaviours])),
+    let descriptions: Vec<_> = policies.iter().map(|policy| policy.description.as_deref()).collect();
+    let mut parts = vec![json!(behaviours), json!(descriptions)];
+    parts.extend(names.content_digest().map(|definitions| json!(definitions.to_string())));
+    digest_with(&others, &parts)
+}
+
+/// The digest of an array: of the value with this canonical text, and others.
+fn digest_with(canonical: &str, others: &[Value]) -> Digest {
+    let mut text = format!("[{canonical}");
+    for other in others {
+        text.push(',');
+        text.push_str(&json::canonical_text(other));
     }
+    text.push(']');
+    Digest::compute(text.as_bytes())
 }

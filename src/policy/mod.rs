@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use crate::call::ContextReads;
 use crate::diagnostic::{Diagnostics, SourceMap, Span};
-use crate::json::{Digest, Value};
+use crate::json::{self, Digest, Value};
 use crate::matcher::Matcher;
 use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
@@ -106,14 +106,19 @@ pub struct Policy {
     pub definitions: Vec<(DefinitionName, Digest)>,
     /// The location of the policy in the rules.
     pub span: Span,
-    /// The policy as JSON, without its description.
-    pub(crate) source_json: Value,
+    /// The canonical text of the policy as JSON, without its description.
+    source_text: Box<str>,
     /// Digest of everything that determines what the policy does; the description is not part of it.
     #[doc(hidden)]
     pub behaviour_digest: Digest,
 }
 
 impl Policy {
+    /// The policy as it is written, without its description. `None` would be invalid JSON, which no policy has.
+    fn source(&self) -> Option<Value> {
+        json::parse(&self.source_text).ok()
+    }
+
     /// Whether the context members that the policy reads can change what a call does or shows, so that approvals must be bound to
     /// them. Policies in shadow mode and `audit` policies only record.
     pub fn binds_context(&self) -> bool {

@@ -248,7 +248,8 @@ fn changed_text_widening(policy: &Policy, other: &Policy) -> Widening {
 /// Returns a policy that may miss what it looks for because `policy` removes something from results or streams: a later policy, or
 /// an earlier one if the remaining pieces can join to what that one would have found.
 fn find_blinded_policy<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy> {
-    let written = policy.source_json.get(policy.kind.definition().name);
+    let source = policy.source();
+    let written = source.as_ref().and_then(|source| source.get(policy.kind.definition().name));
     let masks =
         |value: &Value| matches!(value.get("with").and_then(Value::as_str), None | Some("mask" | "hash"));
     let masks = written.is_some_and(|value| {
@@ -280,7 +281,8 @@ fn find_blinded_policy<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option
 
 /// Whether the conditions of a policy may read the result.
 fn reads_result(policy: &Policy) -> bool {
-    let text = policy.source_json.get("match").map(Value::to_string).unwrap_or_default();
+    let Some(source) = policy.source() else { return true };
+    let text = source.get("match").map(Value::to_string).unwrap_or_default();
     ["output", "error", "result"].iter().any(|member| text.contains(member))
 }
 

@@ -3,7 +3,7 @@
 mod file_positions;
 mod member_reads;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::diagnostic::{
     INVALID_TEMPLATE, OUT_OF_RANGE, SourceId, SourceMap, UNKNOWN_NAME,
 };
 use crate::durations;
-use crate::path::{ArgumentNames, Path};
+use crate::path::{ArgumentNames, Path, PathError};
 use crate::principal::PrincipalComparison;
 use crate::regex_compiler;
 use crate::script::{DefinitionName, Expression, Names, PolicyScript};
@@ -75,6 +75,8 @@ pub struct PolicyReader<'a> {
     pub named_arguments: ArgumentNames,
     /// The names that the bundle defines.
     pub names: Arc<Names>,
+    /// The paths of the bundle read so far, by text: its policies have many in common.
+    pub paths: HashMap<String, Path>,
     /// The definitions named so far.
     pub definitions: BTreeSet<DefinitionName>,
     /// Whether a definition is read, which policies of every polarity may use.
@@ -102,6 +104,7 @@ impl<'a> PolicyReader<'a> {
             arguments: ArgumentNames::default(),
             named_arguments: ArgumentNames::default(),
             names: Arc::default(),
+            paths: HashMap::new(),
             definitions: BTreeSet::new(),
             in_definition: false,
             is_negated: false,
@@ -199,9 +202,9 @@ impl<'a> PolicyReader<'a> {
     /// Reads a JSONPath over the call document.
     pub fn read_path(&mut self, node: &YamlNode) -> Option<Path> {
         let text = node.as_str()?;
-        match Path::parse_with(text, self.names.elements()) {
+        match self.parse_path(text) {
             Ok(path) => {
-                self.arguments.merge(&path.argument_names());
+                self.arguments.merge(path.argument_names());
                 let roots = path.roots_read().iter().copied();
                 let elements = self.names.elements();
                 self.arguments.merge(&elements.arguments_read(roots.clone(), &path.members_of_elements()));
@@ -213,6 +216,21 @@ impl<'a> PolicyReader<'a> {
                 None
             }
         }
+    }
+
+    /// Parses a path, or returns the same one again.
+    fn parse_path(&mut self, text: &str) -> Result<Path, PathError> {
+        let elements = self.names.elements();
+        // What a path means depends on the elements that it can name.
+        if !elements.is_empty() {
+            return Path::parse_with(text, elements);
+        }
+        if let Some(path) = self.paths.get(text) {
+            return Ok(path.clone());
+        }
+        let path = Path::parse(text)?;
+        self.paths.insert(text.to_owned(), path.clone());
+        Ok(path)
     }
 
     /// Reads one JSONPath or a list of them.

@@ -1,7 +1,7 @@
 //! The document tree of a rules file: YAML values with their positions.
 
 use crate::diagnostic::{SourceId, Span};
-use crate::json::{Map, Number, Value};
+use crate::json::{self, Map, Number, Value};
 
 /// The maximum nesting of lists and mappings.
 pub const MAX_NESTING: usize = 64;
@@ -158,6 +158,33 @@ impl YamlNode {
             YamlValue::String(_) => "a string",
             YamlValue::Sequence(_) => "a list",
             YamlValue::Mapping(_) => "a mapping",
+        }
+    }
+
+    /// The canonical text of the value as JSON, for digests and comparisons; of a mapping without one of its keys.
+    pub fn canonical_text(&self, without: Option<&str>) -> String {
+        let mut text = String::new();
+        self.write_canonical(without, &mut text);
+        text
+    }
+
+    fn write_canonical(&self, without: Option<&str>, text: &mut String) {
+        match &self.value {
+            YamlValue::Sequence(items) => {
+                json::write_canonical_array(items, text, |item, text| item.write_canonical(None, text));
+            }
+            YamlValue::Mapping(entries) => {
+                let kept = entries.iter().filter(|entry| without != Some(entry.key.as_str()));
+                json::write_canonical_object(
+                    kept.map(|entry| (entry.key.as_str(), &entry.value)),
+                    text,
+                    |item, text| item.write_canonical(None, text),
+                );
+            }
+            YamlValue::Null => text.push_str("null"),
+            YamlValue::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+            YamlValue::Number(number) => text.push_str(&number.canonical_text()),
+            YamlValue::String(string) => drop(json::write_string(&string.text, text)),
         }
     }
 

@@ -24,19 +24,24 @@ pub(super) fn less_strict_members(
     after: &Policy,
     around: ComparisonContext,
 ) -> Vec<&'static str> {
+    let (Some(source_before), Some(source_after)) = (before.source(), after.source()) else {
+        return vec!["match", after.kind.definition().name];
+    };
+    let (older, newer) = ((before, &source_before), (after, &source_after));
     let mut looser = Vec::new();
+    let matchers_are_equal = || are_equal(source_before.get("match"), source_after.get("match"));
     let matcher_is_fine = match &after.kind {
-        PolicyKind::Approval(_) if around.approval_permits => member_is_equal(before, after, "match"),
-        PolicyKind::Allow(_) => covers(before, after),
-        kind if kind.definition().polarity == Polarity::Restricting => covers(after, before),
-        _ => member_is_equal(before, after, "match"),
+        PolicyKind::Approval(_) if around.approval_permits => matchers_are_equal(),
+        PolicyKind::Allow(_) => covers(older, newer),
+        kind if kind.definition().polarity == Polarity::Restricting => covers(newer, older),
+        _ => matchers_are_equal(),
     };
     // A `halt` that loses its conditions no longer applies to the run, but to calls.
     if !matcher_is_fine || before.applies_to_run && !after.applies_to_run {
         looser.push("match");
     }
     let kind = after.kind.definition().name;
-    let (was, is) = (before.source_json.get(kind), after.source_json.get(kind));
+    let (was, is) = (source_before.get(kind), source_after.get(kind));
     looser.extend(less_strict_settings(&after.kind, was, is, around));
     if before.definitions != after.definitions {
         looser.push("the definitions it names");
@@ -47,10 +52,6 @@ pub(super) fn less_strict_members(
     looser
 }
 
-fn member_is_equal(before: &Policy, after: &Policy, name: &str) -> bool {
-    are_equal(before.source_json.get(name), after.source_json.get(name))
-}
-
 fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a == b,
@@ -59,17 +60,18 @@ fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 fn only_files_differ(before: &Policy, after: &Policy) -> bool {
-    before.behaviour_digest != after.behaviour_digest && before.source_json == after.source_json
+    before.behaviour_digest != after.behaviour_digest && before.source_text == after.source_text
 }
 
 /// Whether `wide` is certain to match every call that `narrow` matches.
-fn covers(wide: &Policy, narrow: &Policy) -> bool {
+fn covers((wide, wide_source): (&Policy, &Value), (narrow, narrow_source): (&Policy, &Value)) -> bool {
+    let given = conditions(narrow_source);
     wide.matcher.covers_names_of(&narrow.matcher)
-        && conditions(wide).iter().all(|wanted| conditions(narrow).iter().any(|given| implies(given, wanted)))
+        && conditions(wide_source).iter().all(|wanted| given.iter().any(|given| implies(given, wanted)))
 }
 
-fn conditions(policy: &Policy) -> Vec<&Value> {
-    list_items(policy.source_json.get("match").and_then(|matcher| matcher.get("where")))
+fn conditions(source: &Value) -> Vec<&Value> {
+    list_items(source.get("match").and_then(|matcher| matcher.get("where")))
 }
 
 /// Returns the items of a list, or a single value that is written without a list.
