@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use callgate::SessionState;
 use callgate::call::{Outcome, RecordedResult};
@@ -25,31 +26,66 @@ fn succeed(command: &mut Command) -> String {
     printed
 }
 
-/// The wheel, built in the profile of the tests with the command that they test.
-fn wheel() -> &'static Path {
-    static WHEEL: OnceLock<PathBuf> = OnceLock::new();
-    WHEEL.get_or_init(|| {
-        let home = fixtures::root().join("target/python-wheel");
-        fs::create_dir_all(&home).unwrap();
-        // Test processes build one after the other, and each into a directory of its own.
-        let lock = fs::File::create(home.join("lock")).unwrap();
+/// What the tests of one run have in common. They build it once: each runs in a process of its own.
+struct BuiltPackage {
+    wheel: PathBuf,
+    /// A directory with the unpacked wheel, to be used with the packages of the frameworks' environment.
+    site: PathBuf,
+}
+
+fn built_package() -> &'static BuiltPackage {
+    static PACKAGE: OnceLock<BuiltPackage> = OnceLock::new();
+    PACKAGE.get_or_init(|| {
+        let packages = fixtures::root().join("target/python-package");
+        fs::create_dir_all(&packages).unwrap();
+        let lock = fs::File::create(packages.join("lock")).unwrap();
         lock.lock().unwrap();
-        let output = home.join(std::process::id().to_string());
-        let mut path = OsString::from(frameworks().join("bin"));
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap_or_default());
-        succeed(
-            Command::new(fixtures::root().join("scripts/wheels"))
-                .args(["--profile", "dev", "--binary", env!("CARGO_BIN_EXE_callgate"), "--output"])
-                .arg(&output)
-                .env("PATH", path),
-        );
-        let built = fs::read_dir(&output).unwrap().next().unwrap().unwrap().path();
-        let kept = home.join(built.file_name().unwrap());
-        fs::rename(&built, &kept).unwrap();
-        fs::remove_dir(&output).unwrap();
-        kept
+        // A later run may have other sources.
+        let run = std::env::var("NEXTEST_RUN_ID").unwrap_or_else(|_| std::process::id().to_string());
+        let home = packages.join(run);
+        if !home.exists() {
+            remove_finished_runs(&packages);
+            let unfinished = packages.join("unfinished");
+            let _ = fs::remove_dir_all(&unfinished);
+            build_into(&unfinished);
+            fs::rename(&unfinished, &home).unwrap();
+        }
+        let wheel = fs::read_dir(home.join("wheel")).unwrap().next().unwrap().unwrap().path();
+        BuiltPackage { wheel, site: home.join("site") }
     })
+}
+
+/// Runs take less than an hour.
+fn remove_finished_runs(packages: &Path) {
+    for entry in fs::read_dir(packages).unwrap() {
+        let path = entry.unwrap().path();
+        let age = fs::metadata(&path).unwrap().modified().unwrap().elapsed().unwrap_or_default();
+        if path.is_dir() && age > Duration::from_secs(3600) {
+            fs::remove_dir_all(path).unwrap();
+        }
+    }
+}
+
+/// Builds the wheel in the profile of the tests, with the command that they test, and unpacks it.
+fn build_into(home: &Path) {
+    let mut path = OsString::from(frameworks().join("bin"));
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let output = home.join("wheel");
+    fs::create_dir_all(&output).unwrap();
+    succeed(
+        Command::new(fixtures::root().join("scripts/wheels"))
+            .args(["--profile", "dev", "--binary", env!("CARGO_BIN_EXE_callgate"), "--output"])
+            .arg(&output)
+            .env("PATH", path),
+    );
+    let wheel = fs::read_dir(&output).unwrap().next().unwrap().unwrap().path();
+    succeed(
+        Command::new(frameworks().join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
+            .arg(home.join("site"))
+            .arg(wheel),
+    );
 }
 
 /// A new environment that has only the wheel and what it requires.
@@ -59,19 +95,7 @@ fn installed(directory: &Path) -> PathBuf {
     succeed(
         Command::new(home.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
-            .arg(wheel()),
-    );
-    home
-}
-
-/// A directory with the unpacked wheel, to be used with the packages of the frameworks' environment.
-fn unpacked(directory: &Path) -> PathBuf {
-    let home = directory.join("site");
-    succeed(
-        Command::new(frameworks().join("bin/pip"))
-            .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
-            .arg(&home)
-            .arg(wheel()),
+            .arg(&built_package().wheel),
     );
     home
 }
@@ -97,10 +121,8 @@ fn the_wheel_installs_the_package_and_the_command() {
 
 #[test]
 fn the_package_and_the_adapters_behave_as_documented() {
-    let directory = tempfile::tempdir().unwrap();
-    let site = unpacked(directory.path());
     let printed = succeed(
-        python(&site)
+        python(&built_package().site)
             .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."])
             .current_dir(fixtures::root().join("bindings/python/tests")),
     );
@@ -111,9 +133,9 @@ fn the_package_and_the_adapters_behave_as_documented() {
 #[test]
 fn the_types_of_the_package_are_consistent() {
     let directory = tempfile::tempdir().unwrap();
-    let site = unpacked(directory.path());
+    let site = &built_package().site;
     succeed(
-        python(&site)
+        python(site)
             .args([
                 "-m",
                 "mypy",
@@ -124,7 +146,7 @@ fn the_types_of_the_package_are_consistent() {
                 "-p",
                 "callgate",
             ])
-            .env("MYPYPATH", &site)
+            .env("MYPYPATH", site)
             .current_dir(directory.path()),
     );
 }
@@ -185,15 +207,14 @@ fn printed(result: &Value) -> String {
 
 #[test]
 fn each_case_has_the_same_outcomes_in_python() {
-    let directory = tempfile::tempdir().unwrap();
-    let site = unpacked(directory.path());
     let mut paths: Vec<PathBuf> = fs::read_dir(fixtures::root().join("tests/cases"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
     paths.sort();
     let input: String = paths.iter().map(|path| format!("{}\n", exported(path))).collect();
-    let (output, done) = run(python(&site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
+    let (output, done) =
+        run(python(&built_package().site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
     assert!(done, "{output}");
     let results: Vec<Value> = output.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     assert_eq!(results.len(), paths.len());
@@ -205,8 +226,6 @@ fn each_case_has_the_same_outcomes_in_python() {
 
 #[test]
 fn each_history_becomes_the_same_in_python() {
-    let directory = tempfile::tempdir().unwrap();
-    let site = unpacked(directory.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let (mut input, mut expected) = (String::new(), Vec::new());
     for rules in history_corpus::RULES {
@@ -220,7 +239,8 @@ fn each_history_becomes_the_same_in_python() {
             input.push_str(&format!("{case}\n"));
         }
     }
-    let (output, done) = run(python(&site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
+    let (output, done) =
+        run(python(&built_package().site).arg(fixtures::root().join("tests/python/run_cases.py")), &input);
     assert!(done, "{output}");
     assert_eq!(output.lines().count(), expected.len());
     for (line, (name, own)) in output.lines().zip(expected) {

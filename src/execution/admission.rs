@@ -6,6 +6,7 @@ mod granted_admission;
 mod limit_claim;
 mod limit_wait;
 mod recorded_call;
+mod store_failure;
 
 pub(super) use granted_admission::GrantedAdmission;
 pub(super) use recorded_call::count_recorded_call;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{CallContext, CallOrigin, EngineServices};
-use crate::call::{Amount, Reason, SessionState, ToolCall};
+use crate::call::{Amount, SessionState, ToolCall};
 use crate::host::{
     Account, EngineEventKind, LimitAcquisition, LimitRefused, StateStore, StoreError, catch_panic,
     with_deadline,
@@ -94,7 +95,8 @@ async fn admit<E>(
     let reported = kernel.listener.map(|_| Arc::new(decision.call().clone()));
     let observed = (!services.observers.is_empty()).then(|| decision.call().clone());
     let origin = observed.as_ref().and_then(|call| context.origin(call, state));
-    let mut admission = Admission { reported, origin, kernel, services, taken: acquired, state };
+    let mut admission =
+        Admission { reported, origin, kernel, services, taken: acquired, state, failure: None };
     if catch_panic(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| undecided_effect(&claim.limit.on_exceed)).max();
@@ -119,6 +121,8 @@ struct Admission<'a> {
     services: &'a EngineServices,
     taken: &'a mut AcquiredLimits,
     state: &'a mut SessionState,
+    /// The last failure of the store.
+    failure: Option<StoreError>,
 }
 
 impl Admission<'_> {
@@ -129,6 +133,7 @@ impl Admission<'_> {
             };
             claims.iter().filter(matches).cloned().collect::<Vec<_>>()
         };
+        let was_permitted = decision.is_permitted();
         // An attempt counts wherever it can, also where another limit refuses it.
         for claim in of(CountedCalls::Attempts, false) {
             self.acquire(std::slice::from_ref(&claim), decision).await;
@@ -139,6 +144,8 @@ impl Admission<'_> {
                 executions.iter().cloned().partition(|claim| claim.pending.is_approved);
             self.acquire(&others, decision).await;
             self.acquire_approved(&approved, decision).await;
+        } else if let (true, Some(failure)) = (was_permitted, self.failure.take()) {
+            self.refuse_unasked(&executions, &failure, decision);
         }
         if decision.effect() == Effect::Suspend {
             self.join_request(&executions, decision).await;
@@ -232,14 +239,9 @@ impl Admission<'_> {
 
     async fn acquire_unreported(&mut self, claims: &[LimitClaim<'_>]) -> Result<(), Problem> {
         // Checked again: a call that was decided with its round has not seen the calls before it in the round.
-        let is_used_up = |claim: &LimitClaim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
-        let by_run: Vec<_> = (0..)
-            .zip(claims)
-            .filter(|(_, claim)| is_used_up(claim))
-            .map(|(index, _)| (index, None))
-            .collect();
-        if !by_run.is_empty() {
-            return Err(Problem::UsedUp(by_run));
+        let used_up = self.used_up_in_session(claims);
+        if !used_up.is_empty() {
+            return Err(Problem::UsedUp(used_up));
         }
         let (mut takes, mut indices) = (Vec::new(), Vec::new());
         for (index, claim) in claims.iter().enumerate() {
@@ -267,6 +269,12 @@ impl Admission<'_> {
         Ok(())
     }
 
+    /// The limits that count in the session and have too little left, as in [`Problem::UsedUp`].
+    fn used_up_in_session(&self, claims: &[LimitClaim<'_>]) -> Vec<(usize, Option<Duration>)> {
+        let is_used_up = |claim: &LimitClaim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
+        (0..).zip(claims).filter(|(_, claim)| is_used_up(claim)).map(|(index, _)| (index, None)).collect()
+    }
+
     fn hold(&mut self, claims: &[LimitClaim<'_>], now: Timestamp) {
         for claim in claims {
             let measure = &claim.pending.measure;
@@ -286,32 +294,6 @@ impl Admission<'_> {
             }
             self.taken.pending.push(claim.pending.clone());
         }
-    }
-
-    /// The store does not answer: the call is refused unless every limit that counts there lets it pass.
-    fn without_store(&mut self, claims: &[LimitClaim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
-        let is_outage = matches!(error, StoreError::Unavailable(_));
-        let passes = |claim: &LimitClaim<'_>| is_outage && claim.limit.allows_on_store_error;
-        let strict = |claim: &&LimitClaim<'_>| claim.take().is_some() && !passes(claim);
-        // There may be too little left: each refuses as if that were so, and none asks about it.
-        let effect = |claim: &&LimitClaim<'_>| undecided_effect(&claim.limit.on_exceed);
-        let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();
-        let Some(claim) = claims.iter().filter(strict).find(|claim| Some(effect(claim)) == strictest) else {
-            for claim in claims {
-                // Limits of the session need no store.
-                if let LimitRule::Run(_) = claim.limit.rule {
-                    self.hold(std::slice::from_ref(claim), self.services.clock.now());
-                }
-            }
-            return;
-        };
-        let reason = Reason {
-            policy: Some(claim.policy.id.clone()),
-            code: error.code().to_owned(),
-            message: format!("`{}` can't be counted: {error}", claim.policy.id),
-        };
-        decision.amend(claim.pending.policy, limit_verdict(effect(&claim)));
-        decision.refuse(effect(&claim), reason, None);
     }
 
     fn refuse(

@@ -22,7 +22,7 @@ pub(in crate::execution) async fn count_recorded_call<E>(
     let CallContext { kernel, services, .. } = context;
     let mut taken = AcquiredLimits::default();
     let mut admission =
-        Admission { reported: None, origin: None, kernel, services, taken: &mut taken, state };
+        Admission { reported: None, origin: None, kernel, services, taken: &mut taken, state, failure: None };
     for claim in limits.into_iter().filter_map(|pending| LimitClaim::new(pending, &layers, account)) {
         let is_of_session = matches!(claim.limit.rule, LimitRule::Run(_));
         if is_of_session || claim.limit.counted == CountedCalls::Executions {
