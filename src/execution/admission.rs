@@ -18,7 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{CallContext, CallOrigin, EngineServices};
-use crate::call::{Amount, SessionState, ToolCall};
+use crate::call::{Amount, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{
     Account, EngineEventKind, LimitAcquisition, LimitRefused, StateStore, StoreError, catch_panic,
     with_deadline,
@@ -27,6 +27,7 @@ use crate::kernel::{
     Decision, Effect, Event, Kernel, LimitChecked, LimitRequest, PolicyRef, evaluate_effect, is_used_up,
     limit_verdict, notify, undecided_effect,
 };
+use crate::lifecycle::RunContext;
 use crate::middleware::{CountedCalls, LimitCharge, LimitRule};
 use crate::policy::Mode;
 use limit_claim::LimitClaim;
@@ -91,12 +92,20 @@ async fn admit<E>(
     let fresh = limits.into_iter().filter(|pending| !is_held(pending));
     let claims: Vec<LimitClaim<'_>> =
         fresh.filter_map(|pending| LimitClaim::new(pending, &layers, account)).collect();
-    let CallContext { kernel, services, .. } = context;
+    let CallContext { kernel, services, hooks, .. } = context;
     let reported = kernel.listener.map(|_| Arc::new(decision.call().clone()));
     let observed = (!services.observers.is_empty()).then(|| decision.call().clone());
     let origin = observed.as_ref().and_then(|call| context.origin(call, state));
-    let mut admission =
-        Admission { reported, origin, kernel, services, taken: acquired, state, failure: None };
+    let mut admission = Admission {
+        reported,
+        origin,
+        kernel,
+        services,
+        taken: acquired,
+        state,
+        run: hooks.run,
+        failure: None,
+    };
     if catch_panic(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| undecided_effect(&claim.limit.on_exceed)).max();
@@ -121,6 +130,7 @@ struct Admission<'a> {
     services: &'a EngineServices,
     taken: &'a mut AcquiredLimits,
     state: &'a mut SessionState,
+    run: &'a RunContext,
     /// The last failure of the store.
     failure: Option<StoreError>,
 }
@@ -196,15 +206,31 @@ impl Admission<'_> {
             let Some(pause) = pause else {
                 return self.refuse(claims, &used_up, decision);
             };
-            match pause {
-                Pause::For(duration) => self.kernel.clock.sleep(duration).await,
-                Pause::ForSlot(at_most) => {
-                    if with_deadline(freed, || self.kernel.clock.sleep(at_most)).await.is_none() {
-                        return self.refuse(claims, &used_up, decision);
+            let clock = self.kernel.clock;
+            let wait = async {
+                match pause {
+                    Pause::For(duration) => {
+                        clock.sleep(duration).await;
+                        Some(())
                     }
+                    Pause::ForSlot(at_most) => with_deadline(freed, || clock.sleep(at_most)).await,
                 }
+            };
+            match with_deadline(wait, || async { drop(self.run.wait_for_abort().await) }).await {
+                Some(Some(())) => {}
+                Some(None) => return self.refuse(claims, &used_up, decision),
+                None => return self.give_up_waiting(decision),
             }
         }
+    }
+
+    /// The run was ended while the call waited.
+    fn give_up_waiting(&self, decision: &mut Decision<'_>) {
+        let why = self.run.abort_reason().unwrap_or_default();
+        let tool = &decision.call().tool;
+        let message = format!("the run was ended while `{tool}` waited for a limit ({why})");
+        let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
+        decision.refuse(Effect::Halt, reason, None);
     }
 
     /// Acquires all these limits, or none, and notifies the listener.

@@ -105,6 +105,15 @@ impl ToolExecutor for Endless {
     }
 }
 
+/// A tool that never answers.
+struct Unanswering;
+
+impl ToolExecutor for Unanswering {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
+        pending().await
+    }
+}
+
 #[test]
 fn running_tool_is_cancelled_on_abort_and_its_siblings_do_not_start() {
     for (once, kind) in [(false, "aborted"), (true, "indeterminate")] {
@@ -143,6 +152,33 @@ fn an_aborted_run_does_not_wait_for_the_next_attempt_of_a_call() {
     let before = clock.now();
     let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
     assert_eq!((kind_and_code(&outcome), clock.now()), (("aborted", "aborted"), before));
+}
+
+#[test]
+fn an_aborted_run_does_not_wait_for_limits() {
+    for limit in [
+        "rate_limit: { limit: 1, per: 1h, on_exceed: wait, max_wait: 2h }",
+        "concurrency: { max: 1, on_exceed: wait, max_wait: 2h }",
+    ] {
+        let clock = noon();
+        let engine =
+            rules(&format!("policies: [ {{ id: one, match: look, {limit} }} ]")).clock(clock.clone()).build();
+        let (mut first, mut second) = (engine.session(), engine.session());
+        let (run, tool) = (second.run().clone(), Tool::counting(&clock));
+        let before = clock.now();
+        let outcome = clock.block_on(async {
+            let holding = first.execute(call("look", json!({})), &Unanswering);
+            let waiting = second.execute(call("look", json!({})), &tool);
+            let aborting = async { run.abort("enough") };
+            tokio::select! {
+                biased;
+                _ = holding => panic!("the tool does not answer"),
+                (outcome, ()) = async { tokio::join!(waiting, aborting) } => outcome,
+            }
+        });
+        assert_eq!((kind_and_code(&outcome), clock.now()), (("halted", "aborted"), before), "{limit}");
+        assert_eq!(tool.count(), 0);
+    }
 }
 
 #[test]

@@ -19,10 +19,18 @@ pub(in crate::execution) async fn count_recorded_call<E>(
     let limits = decision.take_limits();
     let layers = decision.layers().clone();
     let account = Account::from_context(&decision.call().context);
-    let CallContext { kernel, services, .. } = context;
+    let CallContext { kernel, services, hooks, .. } = context;
     let mut taken = AcquiredLimits::default();
-    let mut admission =
-        Admission { reported: None, origin: None, kernel, services, taken: &mut taken, state, failure: None };
+    let mut admission = Admission {
+        reported: None,
+        origin: None,
+        kernel,
+        services,
+        taken: &mut taken,
+        state,
+        run: hooks.run,
+        failure: None,
+    };
     for claim in limits.into_iter().filter_map(|pending| LimitClaim::new(pending, &layers, account)) {
         let is_of_session = matches!(claim.limit.rule, LimitRule::Run(_));
         if is_of_session || claim.limit.counted == CountedCalls::Executions {
