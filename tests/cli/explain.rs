@@ -113,6 +113,10 @@ fn explains_the_last_or_the_named_call() {
     let ended = dir.run_with_input(&["explain", "--format", "json", "--policies", "rules.yaml", "-"], CALL);
     let told: Value = callgate::json::from_str(&ended.stdout).unwrap();
     assert_eq!(told["outcome"], "suspended");
+    assert_eq!(explain(&dir, &[CALL])["outcome"], "suspended");
+    let broken = dir.run(&["explain", "--policies", "rules.yaml", r#"{"tool": "refund", "input": }"#]);
+    assert_eq!(broken.code, Some(2));
+    assert!(broken.stderr.contains("the call:1: "), "{}", broken.transcript());
 }
 
 /// The explained outcome equals that of `run`, for every call of a session, also in rounds.

@@ -24,8 +24,8 @@ use jiff::Timestamp;
 
 /// Explain the decision on one call: which policies matched, which did not and because of which condition.
 ///
-/// CALL is one call, {"tool": "…", "input": {…}}, or a session as JSON Lines, as for `callgate run`. Of several calls the last one is
-/// explained. Those before it are evaluated first, with their recorded results, so that limits, labels and facts are as they were. No
+/// CALL is one call, {"tool": "…", "input": {…}}, in a file or as the argument itself, or a file with a session as JSON Lines, as for
+/// `callgate run`. Of several calls the last one is explained. Those before it are evaluated first, with their recorded results, so that limits, labels and facts are as they were. No
 /// tool is executed: "recorded": {"output": …} or {"error": "…"} supplies the result.
 ///
 /// The explanation is redacted as the policies say.
@@ -37,6 +37,7 @@ use jiff::Timestamp;
     override_usage = "callgate explain [OPTIONS] --policies <PATH>... <CALL>",
     after_help = "Examples:\n  \
         callgate explain --policies policies call.json\n  \
+        callgate explain --policies policies '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}'\n  \
         callgate explain --policies policies --why-not large-refunds call.json\n  \
         callgate explain --policies policies --call c7 session.jsonl\n  \
         echo '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}' | callgate explain --policies policies -"
@@ -59,7 +60,7 @@ pub(super) struct ExplainArgs {
     /// Output format: text, or one JSON document for programs
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
-    /// The call, or several as JSON Lines; `-` for stdin
+    /// A file with the call, or with several as JSON Lines; `-` for stdin; or the call itself
     #[arg(value_name = "CALL")]
     calls: Option<PathBuf>,
 }
@@ -163,6 +164,10 @@ fn first_line_number(bytes: &[u8]) -> usize {
 fn read_input(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
     let unreadable =
         |error: io::Error| CommandError::new(format!("`{}` can't be read: {error}", path.display()));
+    let inline = path.to_str().filter(|text| text.trim_start().starts_with('{'));
+    if let Some(text) = inline.filter(|_| !path.exists()) {
+        return Ok(("the call".to_owned(), text.into()));
+    }
     if path != Path::new("-") {
         return Ok((path.display().to_string(), fs::read(path).map_err(unreadable)?));
     }
