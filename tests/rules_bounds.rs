@@ -80,6 +80,15 @@ fn hostile_bundles() -> Vec<(&'static str, String, &'static str)> {
         ),
         ("10,000 large regexes", policies(10_000, regex), "in total"),
         (
+            "10,000 schemas with one large regex",
+            policies(10_000, |n| {
+                format!(
+                    "{{ id: p{n}, match: t, validate: {{ schema: {{ properties: {{ a: {{ pattern: '^\\w{{200}}$' }} }} }} }} }}"
+                )
+            }),
+            "takes too much memory",
+        ),
+        (
             "5,000 long globs",
             policies(5_000, |n| format!("{{ id: p{n}, match: '*{}{n}*', deny: {{}} }}", "a*".repeat(300))),
             "",

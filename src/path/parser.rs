@@ -50,24 +50,10 @@ pub(super) fn parse_query(text: &str, target: QueryTarget<'_>) -> Result<ParsedQ
 /// Parses a query in which `$.item`, for the roots with these numbers, stands for `$item`.
 fn parse_expanded(text: &str, target: QueryTarget<'_>, elements: &[usize]) -> Result<ParsedQuery, PathError> {
     let words = scan(text)?;
-    let segments = match plain_members(text) {
-        Some(members) => members,
-        None => parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?.segments,
-    };
+    let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
     let mut lowering =
         AstBuilder { text, target, elements, positions: words, roots: 0, functions: 0, decimals: 0 };
-    lowering.absolute_query(segments)
-}
-
-/// The segments of a query that consists of plain names, such as `$.input.amount`: almost every path of a bundle does, and the parser takes
-/// longer for it than everything else that is done for its policy.
-fn plain_members(text: &str) -> Option<Vec<ParsedSegment>> {
-    let member = |name: &str| {
-        let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_plain.then(|| ParsedSegment::Selector(ParsedSelector::Name(name.to_owned())))
-    };
-    text.strip_prefix("$.")?.split('.').map(member).collect()
+    lowering.absolute_query(query.segments)
 }
 
 fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> PathError {
@@ -322,29 +308,4 @@ fn parse_root(name: &str, range: Range<usize>) -> Result<Root, PathError> {
 
 fn list_roots() -> String {
     Root::ALL.map(|root| format!("`$.{}`", root.name())).join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        /// What is read without the parser is what it reads.
-        #[test]
-        fn plain_members_are_those_of_the_parser(text in "\\$(\\.[a-bA-B_0-1é*' -]{0,4}){0,4}") {
-            if let Some(members) = plain_members(&text) {
-                prop_assert_eq!(Some(members), parse_json_path(&text).ok().map(|query| query.segments));
-            }
-        }
-    }
-
-    #[test]
-    fn plain_paths_are_read_without_the_parser() {
-        assert!(plain_members("$.input.customer_id.x1").is_some());
-        for other in ["$", "$.", "$..a", "$.a.", "$.1a", "$.a-b", "$.é", "$.a[0]", "$.*", "$ .a", "$.a .b"] {
-            assert_eq!(plain_members(other), None, "{other}");
-        }
-    }
 }

@@ -42,6 +42,7 @@ impl Observer for Outcomes {
 fn for_mcp(mut case: Case) -> Case {
     for record in &mut case.records {
         record.round = None;
+        // The gateway reads missing arguments as an empty object.
         if record.call.input.is_null() {
             record.call.input = json!({});
         }

@@ -25,8 +25,8 @@ use jiff::Timestamp;
 /// Explain the decision on one call: which policies matched, which did not and because of which condition.
 ///
 /// CALL is one call, {"tool": "…", "input": {…}}, in a file or as the argument itself, or a file with a session as JSON Lines, as for
-/// `callgate run`. Of several calls the last one is explained. Those before it are evaluated first, with their recorded results, so that limits, labels and facts are as they were. No
-/// tool is executed: "recorded": {"output": …} or {"error": "…"} supplies the result.
+/// `callgate run`. Of several calls the last one is explained. Those before it are evaluated first, with their recorded results, so that
+/// limits, labels and facts are as they were. No tool is executed: "recorded": {"output": …} or {"error": "…"} supplies the result.
 ///
 /// The explanation is redacted as the policies say.
 ///
@@ -164,6 +164,7 @@ fn first_line_number(bytes: &[u8]) -> usize {
 fn read_input(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
     let unreadable =
         |error: io::Error| CommandError::new(format!("`{}` can't be read: {error}", path.display()));
+    // The name of a file that exists is that file.
     let inline = path.to_str().filter(|text| text.trim_start().starts_with('{'));
     if let Some(text) = inline.filter(|_| !path.exists()) {
         return Ok(("the call".to_owned(), text.into()));

@@ -9,7 +9,7 @@ use crate::middleware::LimitRule;
 impl Admission<'_> {
     /// The limits that nobody asked because the store failed for others before: one of them may have halted the run.
     pub(super) fn refuse_unasked(
-        &mut self,
+        &self,
         claims: &[LimitClaim<'_>],
         error: &StoreError,
         decision: &mut Decision<'_>,
