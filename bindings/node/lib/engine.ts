@@ -2,11 +2,12 @@
 
 import type { NativeEngine } from './addon';
 import { CallgateError, fromThrown, native } from './errors';
+import { decisionOf } from './flat-json';
 import { type Hook, hookHandlers, hookOptions } from './hooks';
 import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
 import { host, listenToEvents, operate, type RequestHandlers } from './operations';
 import { type HostStores, storeHandlers } from './stores';
-import { callText, decisionOf, Session } from './session';
+import { callText, Session } from './session';
 import type { ApprovalRequest, ApprovalResponse, Approver, Decision, ToolCall, ToolDescriptor } from './types';
 
 /** What an engine has beside its rules. */

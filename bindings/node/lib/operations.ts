@@ -17,10 +17,11 @@ export type RequestHandler = (request: JsonObject, signal: () => AbortSignal) =>
 /** The handlers of an operation, by the kind of request. */
 export type RequestHandlers = Readonly<Record<string, RequestHandler>>;
 
-interface Step {
-  operation: number;
-  messages: JsonObject[];
-}
+/** A request, or the number of one that is cancelled. */
+type Message = [request: number, kind: string, members: JsonObject | undefined] | [request: number];
+
+/** The number of the operation, and its messages. */
+type Step = [operation: number, messages: Message[]];
 
 /** How many operations are under way. While there are any, the process stays alive. */
 let underWay = 0;
@@ -81,8 +82,8 @@ class Operation {
     private readonly reject: (error: unknown) => void,
   ) {}
 
-  begin(step: Step, signal: AbortSignal | undefined): void {
-    this.number = step.operation;
+  begin([operation, messages]: Step, signal: AbortSignal | undefined): void {
+    this.number = operation;
     running.set(this.number, this);
     underWay += 1;
     if (underWay === 1) {
@@ -90,7 +91,7 @@ class Operation {
     }
     this.signal = signal;
     signal?.addEventListener('abort', this.abort, { once: true });
-    this.handleAll(step.messages);
+    this.handleAll(messages);
   }
 
   wake(): void {
@@ -136,27 +137,26 @@ class Operation {
         this.reject(fromFailure(readFlagged(step, 1) as JsonObject));
         break;
       default:
-        this.handleAll((readFlagged(step, 1) as unknown as Step).messages);
+        this.handleAll((readFlagged(step, 1) as unknown as Step)[1]);
     }
   }
 
-  private handleAll(messages: JsonObject[]): void {
+  private handleAll(messages: Message[]): void {
     for (const message of messages) {
       if (this.hasEnded) {
         return;
       }
-      const cancelled = message['cancel'];
-      if (typeof cancelled === 'number') {
-        this.controllers?.get(cancelled)?.abort(stopped());
-        this.controllers?.delete(cancelled);
+      const [request, kind, members] = message;
+      if (kind === undefined) {
+        this.controllers?.get(request)?.abort(stopped());
+        this.controllers?.delete(request);
       } else {
-        this.handle(message);
+        this.handle(request, kind, members as JsonObject);
       }
     }
   }
 
-  private handle(message: JsonObject): void {
-    const request = message['request'] as number;
+  private handle(request: number, kind: string, members: JsonObject): void {
     const signal = (): AbortSignal => {
       this.controllers ??= new Map();
       let controller = this.controllers.get(request);
@@ -168,11 +168,11 @@ class Operation {
     };
     let result: unknown;
     try {
-      const handler = this.handlers[message['kind'] as string];
+      const handler = this.handlers[kind];
       if (handler === undefined) {
-        throw new Error(`nothing handles \`${String(message['kind'])}\``);
+        throw new Error(`nothing handles \`${kind}\``);
       }
-      result = handler(message['members'] as JsonObject, signal);
+      result = handler(members, signal);
     } catch (error) {
       this.reply(request, { threw: describeError(error) });
       return;

@@ -2,6 +2,7 @@
 
 import type { NativeConcurrentSession, NativeSession } from './addon';
 import { CallgateError, native } from './errors';
+import { decisionOf, outcomeOf } from './flat-json';
 import type { History } from './history';
 import { type JsonObject, type JsonValue, readFlagged, stringifyJson } from './json';
 import { host, operate, type RequestHandlers } from './operations';
@@ -37,21 +38,15 @@ export function callText(call: ToolCall): string {
   if (call.input === undefined) {
     throw new CallgateError('invalid_call', 'the call has no `input`; arguments are an object, `{}` if there are none');
   }
-  const { traceParent, ...rest } = call;
   try {
-    return stringifyJson(traceParent === undefined ? call : { ...rest, trace_parent: traceParent });
+    return stringifyJson(call.traceParent === undefined ? call : withNativeNames(call));
   } catch (error) {
     throw new CallgateError('invalid_call', error instanceof Error ? error.message : String(error));
   }
 }
 
-/** The decision on a call; the native part leaves out arguments that no policy changed. */
-export function decisionOf(text: string, call: ToolCall): Decision {
-  const decision = readFlagged(text) as unknown as Decision;
-  if (decision.input === undefined) {
-    decision.input = call.input as JsonValue;
-  }
-  return decision;
+function withNativeNames({ traceParent, ...members }: ToolCall): unknown {
+  return { ...members, trace_parent: traceParent };
 }
 
 function callsText(calls: readonly ToolCall[]): string {
@@ -67,8 +62,7 @@ export class Session extends AgentRun<NativeSession> {
   /** Evaluates one call, runs it with the tool if the policies allow it, and returns its outcome. */
   async call(call: ToolCall, tool: Tool | Tools, options: CallOptions = {}): Promise<Outcome> {
     const text = callText(call);
-    const outcome = await operate(() => this.native.call(host, text), this.withTools(tool), options.signal);
-    return outcome as unknown as Outcome;
+    return outcomeOf(await operate(() => this.native.call(host, text), this.withTools(tool), options.signal));
   }
 
   /** Evaluates the calls of one round: all are decided before any of them runs. */
@@ -135,7 +129,7 @@ export class ConcurrentSession extends AgentRun<NativeConcurrentSession> {
     const text = callText(call);
     const start = (): string => this.native.call(host, text, options.nested ?? false);
     const handlers = { ...this.handlers, execute: toolHandler(tool) };
-    return (await operate(start, handlers, options.signal)) as unknown as Outcome;
+    return outcomeOf(await operate(start, handlers, options.signal));
   }
 
   /** Resumes a suspended call with the answers to its request. What was approved runs once, in whatever process. */
@@ -148,8 +142,7 @@ export class ConcurrentSession extends AgentRun<NativeConcurrentSession> {
   ): Promise<Outcome> {
     const texts = [callText(call), stringifyJson(request), stringifyJson(answers)] as const;
     const handlers = { ...this.handlers, execute: toolHandler(tool) };
-    const outcome = await operate(() => this.native.resumeCall(host, ...texts), handlers, options.signal);
-    return outcome as unknown as Outcome;
+    return outcomeOf(await operate(() => this.native.resumeCall(host, ...texts), handlers, options.signal));
   }
 
   /** Decides a call in the present state of the session, and executes, counts and records nothing. Rules of `layers` are not evaluated. */

@@ -6,12 +6,13 @@ use callgate::message::RequestPart;
 use napi_derive::napi;
 
 use crate::approvals::read_response_part;
-use crate::engine::{SessionEngine, decision_text, read_call};
+use crate::engine::{SessionEngine, read_call};
 use crate::failure::Failure;
+use crate::flat_json::{decision_text, outcome_text};
 use crate::host::Host;
 use crate::json_text::flagged;
 use crate::operation::OperationThread;
-use crate::session::{outcome_text, with_context};
+use crate::session::with_context;
 use crate::tool_executor::JavaScriptTools;
 
 /// A concurrent session.
@@ -53,7 +54,7 @@ impl NativeConcurrentSession {
                     true => session.execute_nested(call, &tools).await,
                     false => session.execute(call, &tools).await,
                 };
-                outcome_text(&outcome)
+                outcome_text(outcome)
             })
         })
     }
@@ -85,7 +86,7 @@ impl NativeConcurrentSession {
         host.start(thread, move |exchange| {
             Box::pin(async move {
                 let tools = JavaScriptTools::new(exchange);
-                outcome_text(&session.resume_call(call, &request, &answers, &tools).await)
+                outcome_text(session.resume_call(call, &request, &answers, &tools).await)
             })
         })
     }

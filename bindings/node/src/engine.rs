@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use callgate::call::{PolicyTrace, Reason};
 use callgate::host::{Clock, StateStore, SystemClock};
 use callgate::json::{self, Value, json};
 use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
@@ -12,15 +11,15 @@ use callgate_policy_tests::PolicyTests;
 use jiff::Timestamp;
 use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
-use serde::Serialize;
 
 use crate::approvals::InboxCommand;
 use crate::engine_loading::{EngineLoading, load_layer};
 use crate::engine_options::{EngineOptions, SessionOptions};
 use crate::failure::Failure;
+use crate::flat_json::decision_text;
 use crate::hooks::JavaScriptHook;
 use crate::host::Host;
-use crate::json_text::{append_flagged_json, flagged};
+use crate::json_text::flagged;
 use crate::operation::OperationThread;
 use crate::session::NativeSession;
 
@@ -34,6 +33,8 @@ pub struct NativeEngine {
     number: u32,
     time: Option<Timestamp>,
     watcher: Mutex<Option<RulesWatcher>>,
+    /// The state of a session without a past.
+    new_session: SessionState,
 }
 
 #[napi]
@@ -56,7 +57,16 @@ impl NativeEngine {
         number: u32,
         time: Option<Timestamp>,
     ) -> Self {
-        Self { engine, paths, store, thread, number, time, watcher: Mutex::default() }
+        Self {
+            engine,
+            paths,
+            store,
+            thread,
+            number,
+            time,
+            watcher: Mutex::default(),
+            new_session: SessionState::default(),
+        }
     }
 
     /// The clock for approvals: that of the engine.
@@ -96,7 +106,7 @@ impl NativeEngine {
     /// Decides a call without executing it, for a session without a past.
     #[napi]
     pub fn decide(&self, call: String) -> napi::Result<String> {
-        decision_text(&self.engine, &read_call(&call)?, &SessionState::default())
+        decision_text(&self.engine, &read_call(&call)?, &self.new_session)
     }
 
     /// Opens a session.
@@ -212,32 +222,6 @@ pub struct SessionEngine {
     pub context: Value,
     /// Where operations run, because of the store.
     pub thread: OperationThread,
-}
-
-/// The decision on a call, without its arguments if no policy changed them.
-pub fn decision_text(engine: &Engine, call: &ToolCall, state: &SessionState) -> napi::Result<String> {
-    let decision = engine.decide(call, state);
-    let members = DecisionMembers {
-        effect: decision.effect().name(),
-        reason: decision.reason(),
-        pending: decision.pending().collect(),
-        policies: decision.policies(),
-        input: decision.has_changed_input().then(|| decision.input()),
-    };
-    let mut text = String::new();
-    append_flagged_json(&mut text, &members).map_err(Failure::invalid_argument)?;
-    Ok(text)
-}
-
-/// A decision as JavaScript receives it.
-#[derive(Serialize)]
-struct DecisionMembers<'d> {
-    effect: &'static str,
-    reason: Reason,
-    pending: Vec<&'d str>,
-    policies: Vec<PolicyTrace>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<&'d Value>,
 }
 
 /// A clock behind a pointer.

@@ -26,7 +26,7 @@ pub struct Exchange {
 
 #[derive(Default)]
 struct ExchangeState {
-    /// For JavaScript, oldest first: JSON objects.
+    /// For JavaScript, oldest first: JSON arrays of the number, kind and members of a request; of its number only, if it is cancelled.
     messages: Vec<String>,
     waiting: HashMap<u32, oneshot::Sender<Value>>,
     last_request: u32,
@@ -77,8 +77,8 @@ impl Exchange {
         state.last_request = state.last_request.wrapping_add(1);
         let number = state.last_request;
         // JavaScript reports a request without members that it can read as failed.
-        let message = json::to_string(&Request { request: number, kind, members });
-        let message = message.unwrap_or_else(|_| json!({ "request": number, "kind": kind }).to_string());
+        let message = json::to_string(&(number, kind, members));
+        let message = message.unwrap_or_else(|_| json!([number, kind]).to_string());
         state.waiting.insert(number, sender);
         state.messages.push(message);
         self.notify(state);
@@ -114,7 +114,7 @@ impl Exchange {
         again
     }
 
-    /// What happened since the last step, for JavaScript: `d` and the result, `e` and the failure, or `m` and the messages. The second
+    /// What happened since the last step, for JavaScript: `d` and the result, `e` and the failure, or `m` with the number of the operation and the messages. The second
     /// value says whether the operation has ended.
     pub fn take_step(&self) -> (String, bool) {
         let mut state = self.state();
@@ -130,10 +130,7 @@ impl Exchange {
             None => {
                 let messages = std::mem::take(&mut state.messages).join(",");
                 let mut step = "m".to_owned();
-                append_flagged(
-                    &mut step,
-                    &format!(r#"{{"operation":{},"messages":[{messages}]}}"#, self.number),
-                );
+                append_flagged(&mut step, &format!("[{},[{messages}]]", self.number));
                 (step, false)
             }
         }
@@ -149,14 +146,6 @@ impl Exchange {
             self.notifier.notify(self.number);
         }
     }
-}
-
-/// A request as JavaScript receives it.
-#[derive(Serialize)]
-struct Request<'r, M> {
-    request: u32,
-    kind: &'r str,
-    members: &'r M,
 }
 
 /// Wakes the operation.
@@ -196,7 +185,7 @@ impl Drop for PendingReply {
             let waiting = self.exchange.state().waiting.remove(&self.number);
             drop(waiting);
             let mut state = self.exchange.state();
-            state.messages.push(json!({ "cancel": self.number }).to_string());
+            state.messages.push(json!([self.number]).to_string());
             self.exchange.notify(state);
         }
     }

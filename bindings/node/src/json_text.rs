@@ -38,12 +38,13 @@ pub fn flagged(text: &str) -> String {
 /// Whether a JSON text has a number with an exponent, or with more digits than a double always keeps.
 fn has_long_number(text: &str) -> bool {
     let mut digits = 0_usize;
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
         match byte {
             b'"' => {
                 digits = 0;
-                skip_string(&mut bytes);
+                rest = after_string(after);
             }
             b'0'..=b'9' => {
                 digits = digits.saturating_add(1);
@@ -59,14 +60,18 @@ fn has_long_number(text: &str) -> bool {
     false
 }
 
-fn skip_string(bytes: &mut std::str::Bytes<'_>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => {
-                bytes.next();
-            }
-            _ => {}
+/// What follows a string, whose content the bytes begin with.
+fn after_string(mut bytes: &[u8]) -> &[u8] {
+    loop {
+        // Most bytes are in strings, and a quote is found faster in eight bytes at once.
+        let (chunks, _) = bytes.as_chunks::<8>();
+        let without = chunks.iter().take_while(|chunk| !chunk.contains(&b'"')).count().saturating_mul(8);
+        let tail = bytes.get(without..).unwrap_or_default().iter().position(|byte| *byte == b'"');
+        let Some(quote) = tail.map(|tail| tail.saturating_add(without)) else { return &[] };
+        let content = bytes.get(..quote).unwrap_or_default();
+        bytes = bytes.get(quote.saturating_add(1)..).unwrap_or_default();
+        if content.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0 {
+            return bytes;
         }
     }
 }

@@ -15,6 +15,7 @@ mod engine_options;
 mod event_queue;
 mod exchange;
 mod failure;
+mod flat_json;
 mod history;
 mod hooks;
 mod host;

@@ -13,6 +13,7 @@ use crate::concurrent_session::NativeConcurrentSession;
 use crate::engine::{SessionEngine, read_call};
 use crate::exchange::OperationResult;
 use crate::failure::Failure;
+use crate::flat_json::outcome_text;
 use crate::history::NativeHistory;
 use crate::host::Host;
 use crate::json_text::flagged;
@@ -73,7 +74,7 @@ impl NativeSession {
         host.start(thread, move |exchange| {
             Box::pin(async move {
                 let outcome = session.execute(call, &JavaScriptTools::new(exchange)).await;
-                outcome_text(&outcome)
+                outcome_text(outcome)
             })
         })
     }
@@ -183,11 +184,6 @@ impl NativeSession {
     pub fn abort(&self, reason: String) {
         self.run.abort(reason);
     }
-}
-
-/// The JSON of an outcome.
-pub fn outcome_text(outcome: &Outcome) -> OperationResult {
-    json::to_string(outcome).map_err(Failure::invalid_argument)
 }
 
 fn outcomes_json(outcomes: &[Outcome]) -> Result<Value, Failure> {

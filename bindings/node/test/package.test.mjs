@@ -98,6 +98,41 @@ test('no number is rounded on its way through', async () => {
   assert.equal(esm.stringifyJson(parsed.c), '12345678901234567890');
 });
 
+test('strings before a long number, whatever they end with, hide no digit of it', async () => {
+  const session = (await load('')).session();
+  const digits = '12345678901234567890';
+  for (let length = 0; length < 20; length += 1) {
+    for (const end of ['', '"', '\\', '\\"', '\\\\"', '"\\', '\n']) {
+      const text = 'x'.repeat(length) + digits + end;
+      for (const value of [{ text, n: BigInt(digits) }, { text, n: 123456789.012345 }, { n: BigInt(digits), text }]) {
+        assert.deepEqual((await session.call({ tool: 'any', input: value }, input => input)).output, value);
+      }
+    }
+  }
+});
+
+test('a decision and an outcome have what the policies did, with remarks', async () => {
+  const engine = await load(`
+    { id: changed, match: pay, transform: { input: [ { path: $.input.n, set: 2 } ] } },
+    { id: watched, match: pay, mode: shadow, deny: {} },
+    { id: unknown, match: { tool: pay, where: { path: $.session.facts.known, eq: 1 } }, approval: {} },
+    { id: printing, match: pay, around: { script: 'print("paid"); next(input)' } },
+    { id: once, match: pay, rate_limit: { limit: 1, per: 1h } }`);
+  const call = { tool: 'pay', input: { n: 1 } };
+  const decision = engine.decide(call);
+  assert.deepEqual(decision.input, { n: 2 });
+  assert.deepEqual(decision.pending, ['once']);
+  assert.deepEqual(call.input, { n: 1 });
+  const watched = { id: 'watched', kind: 'deny', phase: 'gate', verdict: 'deny', shadow: true };
+  assert.deepEqual(decision.policies.find(policy => policy.id === 'watched'), watched);
+  const outcome = await engine.session().call(call, input => input);
+  assert.deepEqual(outcome.policies.find(policy => policy.id === 'watched'), watched);
+  assert.deepEqual(outcome.policies.find(policy => policy.id === 'printing').printed, ['paid']);
+  const unknownPast = engine.session({ name: 'old', hasUnknownPast: true });
+  const { policies } = await unknownPast.call(call, input => input);
+  assert.equal(policies.find(policy => policy.id === 'unknown').undecided, true);
+});
+
 test('a timeout aborts the signal of the tool', async () => {
   const session = (await load('{ id: quick, match: slow, timeout: 20ms }')).session();
   let stopped;
