@@ -227,6 +227,9 @@ def openai_calls():
     def permit(_):
         return ToolGuardrailFunctionOutput.allow()
 
+    async def needs_none(*_):
+        return False
+
     def loop(tools):
         agent = Agent(name="shop", model=Scripted(), tools=tools)
 
@@ -240,6 +243,7 @@ def openai_calls():
     heading("one call of an agent of the OpenAI Agents SDK")
     measure("without Callgate", loop([tool]), 200)
     measure("with a tool guardrail of the SDK that permits", loop([function_tool(refund, tool_input_guardrails=[permit])]), 200)
+    measure("with the SDK's own `needs_approval`, a function", loop([function_tool(refund, needs_approval=needs_none)]), 200)
     measure("with Callgate", loop(guard_tools([tool], Engine.from_text(RULES).session())), 200)
 
 

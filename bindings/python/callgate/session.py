@@ -131,18 +131,21 @@ class Session:
 
     def call_or_request(self, call: Call, tool: Tool) -> Outcome | dict[str, Any]:
         """As `call`, but if the store has an approval request of the call, this is returned and nothing runs."""
-        result: Outcome | dict[str, Any] = self._driver(self._native.start_or_find_request(call), tool).run()
+        result: Outcome | dict[str, Any] = self.driver_or_request(call, tool).run()
         return result
 
     async def acall_or_request(self, call: Call, tool: Tool) -> Outcome | dict[str, Any]:
         """As `call_or_request`, with a tool that may be asynchronous."""
-        operation = self._native.start_or_find_request(call)
-        result: Outcome | dict[str, Any] = await self._driver(operation, tool).run_async()
+        result: Outcome | dict[str, Any] = await self.driver_or_request(call, tool).run_async()
         return result
 
     def driver(self, call: Call, tool: Tool, propagate: tuple[type[BaseException], ...] = ()) -> Driver:
         """The driver of a call, which also has the exception of its tool."""
         return self._driver(self._native.start(call), tool, propagate)
+
+    def driver_or_request(self, call: Call, tool: Tool, propagate: tuple[type[BaseException], ...] = ()) -> Driver:
+        """The driver of `call_or_request`."""
+        return self._driver(self._native.start_or_find_request(call), tool, propagate)
 
     def resume_call(self, call: Call, request: Mapping[str, Any], answers: Answers, tool: Tool) -> Outcome:
         """Resumes a suspended call with its approval request and the answers to it."""

@@ -70,9 +70,8 @@ class CallgateToolset(WrapperToolset[Any]):
             returned.append(await super(CallgateToolset, self).call_tool(name, arguments, ctx, tool))
             return to_json(returned[-1])
 
-        request = await session.afind_request(f"approval_{call.id}")
-        outcome = None if request else await session.driver(call, run, CONTROL_FLOW).run_async()
-        request = request or (outcome.approval if outcome is not None else None)
+        found = await session.driver_or_request(call, run, CONTROL_FLOW).run_async()
+        outcome, request = (found, found.approval) if isinstance(found, Outcome) else (None, found)
         if request is not None and (ctx.tool_call_approved or outcome is None):
             answers = [Answer(True, edited_input=None if given == requested else given)] if ctx.tool_call_approved else []
             outcome = await session.resume_driver(call, request, answers, run, CONTROL_FLOW).run_async()
