@@ -1,5 +1,6 @@
 //! Benchmark of decisions on rules whose conditions hold: 10 to 10,000 policies, of which 12 to 29 concern a call and about half match,
-//! beside a hand-written index of the same rules that stops at the strictest match. Every effect is compared before anything is timed.
+//! beside a hand-written index of the same rules that stops at the strictest match; and the same decisions on one thread and on two. Every
+//! effect is compared before anything is timed.
 
 #![expect(
     clippy::expect_used,
@@ -11,8 +12,9 @@ mod workload;
 
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
-use callgate::{Engine, SessionState};
+use callgate::{Engine, SessionState, ToolCall};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use workload::{CALLS, FoldedIndex, calls, rules, rules_text};
 
@@ -51,5 +53,35 @@ fn decisions(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, decisions);
+/// The time for so many decisions on threads that share the engine and the calls.
+fn time_on_threads(engine: &Engine, calls: &[ToolCall], decisions: u64, threads: u64) -> Duration {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let session = SessionState::default();
+                let share = usize::try_from(decisions / threads).expect("fits");
+                for call in calls.iter().cycle().take(share) {
+                    black_box(engine.decide(black_box(call), &session).effect());
+                }
+            });
+        }
+    });
+    started.elapsed()
+}
+
+fn threads(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("threads");
+    for size in SIZES {
+        let calls = calls(size, 245);
+        let engine = Engine::from_text(&rules_text(&rules(size))).expect("valid rules");
+        for threads in [1, 2] {
+            group.bench_function(BenchmarkId::new(format!("{threads}"), size), |bencher| {
+                bencher.iter_custom(|decisions| time_on_threads(&engine, &calls, decisions, threads));
+            });
+        }
+    }
+}
+
+criterion_group!(benches, decisions, threads);
 criterion_main!(benches);
