@@ -113,6 +113,8 @@ pub(super) struct QueuedCall<'s> {
     pub(super) position: u64,
     pub(super) session: Session,
     order: Order,
+    /// How many calls were running when the session was copied, this one included.
+    running: usize,
 }
 
 impl QueuedCall<'_> {
@@ -121,6 +123,11 @@ impl QueuedCall<'_> {
         let task = std::mem::take(&mut self.session.task);
         self.session = session;
         self.session.set_task(task);
+    }
+
+    /// Whether no call came or ended since this one came, so that the session has the state that this call has.
+    fn is_current(&self, line: &CallQueue) -> bool {
+        line.next == self.position + 1 && line.under_way.len() == self.running
     }
 }
 
@@ -185,7 +192,7 @@ impl Inner {
         // Before anything else can begin: calls after this one have to know.
         let may_halt = session.session_use(call, &session.layers()).may_halt;
         line.under_way.insert(position, may_halt);
-        QueuedCall { inner: self, position, session, order }
+        QueuedCall { inner: self, position, session, order, running: line.under_way.len() }
     }
 
     /// Gives a step of the run its position, after all calls before it.
@@ -201,6 +208,7 @@ impl Inner {
                 position,
                 session: line.session_for(position, None),
                 order: Order::Queued,
+                running: line.under_way.len(),
             }
         };
         let is_known = self.wait_for_earlier(turn.position, WaitsFor::All, turn.order).await;
@@ -215,22 +223,25 @@ impl Inner {
     /// what it reads is unknown.
     pub(super) async fn begin(&self, turn: &mut QueuedCall<'_>, call: &ToolCall, unknown: bool) {
         let layer = self.layer_of(call);
-        let (waits_for, may_halt) = {
+        let (waits_for, may_halt, could_halt) = {
             let mut line = self.queue();
-            turn.renew(line.session_for(turn.position, layer.clone()));
+            // Hooks may have run since the call came, which take time and may have changed its server.
+            if !turn.session.hooks.is_empty() || !turn.is_current(&line) {
+                turn.renew(line.session_for(turn.position, layer.clone()));
+            }
             let before = || line.under_way.range(..turn.position);
             let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
             let scope = turn.session.scope();
             let SessionUse { reads, may_halt } = turn.session.session_use(call, &scope.layers);
             let reads = unknown || reads || turn.session.may_be_last(others, &scope);
-            line.under_way.insert(turn.position, may_halt);
+            let could_halt = line.under_way.insert(turn.position, may_halt) == Some(true) || may_halt;
             let waits_for = match (reads, halting) {
                 _ if others == 0 => WaitsFor::None,
                 (true, _) => WaitsFor::All,
                 (false, true) => WaitsFor::Halting,
                 (false, false) => WaitsFor::None,
             };
-            (waits_for, may_halt)
+            (waits_for, may_halt, could_halt)
         };
         if !matches!(waits_for, WaitsFor::None) {
             let is_known = self.wait_for_earlier(turn.position, waits_for, turn.order).await;
@@ -241,8 +252,13 @@ impl Inner {
         }
         let halts =
             may_halt && (!turn.session.hooks.is_empty() || turn.session.halts(call, &turn.session.layers()));
-        self.queue().under_way.insert(turn.position, halts);
-        self.wake();
+        if halts != may_halt {
+            self.queue().under_way.insert(turn.position, halts);
+        }
+        // Only calls that wait because this one may have halted the run have news.
+        if could_halt && !halts {
+            self.wake();
+        }
         turn.session.state.record_changes();
     }
 
