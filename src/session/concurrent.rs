@@ -106,12 +106,12 @@ impl Session {
         self
     }
 
-    /// The same session for one call, with the present state. `layer`: the call's own rules.
-    fn for_one_call(&self, layer: Option<Arc<CompiledPolicies>>) -> Self {
+    /// The same session for one call, in this state. `layer`: the call's own rules.
+    fn for_one_call(&self, state: SessionState, layer: Option<Arc<CompiledPolicies>>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             name: self.name.clone(),
-            state: self.state.clone(),
+            state,
             lower_layers: self.lower_layers.iter().cloned().chain(layer).collect(),
             unnamed_calls: self.unnamed_calls,
             unique_name: self.unique_name.clone(),

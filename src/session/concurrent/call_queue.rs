@@ -81,9 +81,7 @@ impl CallQueue {
 
     /// The session for a call at this position.
     pub(super) fn session_for(&self, position: u64, layer: Option<Arc<CompiledPolicies>>) -> Session {
-        let mut session = self.session.for_one_call(layer);
-        session.state = self.seen_from(position);
-        session
+        self.session.for_one_call(self.seen_from(position), layer)
     }
 
     pub(super) fn is_waiting_over(&self, position: u64, waits_for: WaitsFor) -> bool {
@@ -98,8 +96,11 @@ impl CallQueue {
     /// Ends a call: its changes take effect at its position.
     pub(super) fn leave(&mut self, position: u64, changes: SessionChanges) {
         self.under_way.remove(&position);
-        self.ended.insert(position, changes);
         let first = self.under_way.first_key_value().map_or(u64::MAX, |(first, _)| *first);
+        if position < first && self.ended.is_empty() {
+            return self.session.state.apply_changes(&changes);
+        }
+        self.ended.insert(position, changes);
         let later = self.ended.split_off(&first);
         for changes in std::mem::replace(&mut self.ended, later).values() {
             self.session.state.apply_changes(changes);
@@ -145,9 +146,11 @@ impl Inner {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the calls that wait.
+    /// Wakes the calls that wait. A call that begins to wait listens before it looks at the queue.
     pub(super) fn wake(&self) {
-        self.left.send_modify(|changes| *changes = changes.wrapping_add(1));
+        if self.left.receiver_count() > 0 {
+            self.left.send_modify(|changes| *changes = changes.wrapping_add(1));
+        }
     }
 
     /// Waits for earlier calls. Returns whether they have ended.
@@ -172,7 +175,7 @@ impl Inner {
             if line.session.hooks.is_empty() {
                 return HookedCall::untouched(call);
             }
-            line.session.for_one_call(None)
+            line.session.for_one_call(line.session.state.clone(), None)
         };
         session.name_conversation(&session.conversation());
         session.hooks().before(call).await
