@@ -348,6 +348,29 @@ proptest! {
 }
 
 #[tokio::test]
+async fn calls_after_one_that_turns_out_not_to_halt_run_beside_it() {
+    let (session, _) = session(ORDERED);
+    let ids = ["fetch", "stop", "other"];
+    let tools = InOrder(Arc::new(ids.map(|id| (id.to_owned(), Semaphore::new(0))).into_iter().collect()));
+    let [fetch, stop, other] = ids.map(|id| {
+        let (session, tools) = (session.clone(), tools.clone());
+        tokio::spawn(async move { session.execute(ToolCall::new(id, id, json!({})), &tools).await })
+    });
+    yield_to_others().await;
+    tools.0["other"].add_permits(1);
+    yield_to_others().await;
+    // `fetch` may add the label for which `stop` halts the run.
+    assert!(!other.is_finished());
+    tools.0["fetch"].add_permits(1);
+    yield_to_others().await;
+    assert!(fetch.is_finished() && other.is_finished() && !stop.is_finished());
+    tools.0["stop"].add_permits(1);
+    for call in [fetch, stop, other] {
+        assert_eq!(kind_and_code(&call.await.unwrap()).0, "executed");
+    }
+}
+
+#[tokio::test]
 async fn slow_earlier_call_does_not_overwrite_the_fact_of_a_later_one() {
     let steps = vec![("set", "good", "o1"), ("set", "bad", "o1"), ("pay", "", "")];
     for ends in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {

@@ -10,7 +10,7 @@ use crate::exchange::OperationResult;
 use crate::failure::Failure;
 use crate::json_text::append_flagged_json;
 
-/// The policy is in shadow mode.
+/// The bits of remarks, which `policyOf` reads. The policy is in shadow mode.
 const SHADOW: u32 = 1;
 /// The policy counts as matching only because it was undecided.
 const UNDECIDED: u32 = 2;
