@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::host::ManualClock;
 use callgate::json::json;
+use callgate::lifecycle::{BeforeAction, HookCall, Middleware};
 use callgate::message::{RequestPart, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
-use callgate::{Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse};
+use callgate::{BoxFuture, Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
@@ -345,6 +346,43 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// A hook that holds payments back until the test releases them.
+struct HoldsPayments(Arc<Semaphore>);
+
+impl Middleware for HoldsPayments {
+    fn id(&self) -> &str {
+        "holds-payments"
+    }
+
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
+        Box::pin(async move {
+            if call.tool == "pay" {
+                let _turn = self.0.acquire().await.unwrap();
+            }
+            BeforeAction::Continue
+        })
+    }
+}
+
+#[tokio::test]
+async fn call_sees_what_earlier_calls_changed_while_its_hooks_ran() {
+    let release = Arc::new(Semaphore::new(0));
+    let engine = rules(&format!("policies:\n{ORDERED}")).build();
+    let session = engine.session().with_middleware(HoldsPayments(Arc::clone(&release))).concurrent();
+    let tools = InOrder(Arc::new(HashMap::from([("set".to_owned(), Semaphore::new(0))])));
+    let [set, pay] = ["set", "pay"].map(|id| {
+        let (session, tools) = (session.clone(), tools.clone());
+        let call = ToolCall::new(id, id, json!({ "status": "bad", "order": "o1" }));
+        tokio::spawn(async move { session.execute(call, &tools).await })
+    });
+    yield_to_others().await;
+    tools.0["set"].add_permits(1);
+    assert_eq!(kind_and_code(&set.await.unwrap()).0, "executed");
+    release.add_permits(1);
+    let outcome = pay.await.unwrap();
+    assert_eq!((outcome.outcome.name(), outcome.reason.message.as_str()), ("denied", "it is bad"));
 }
 
 #[tokio::test]
