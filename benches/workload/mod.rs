@@ -1,5 +1,6 @@
 //! Rules whose conditions hold as often as they do for users, calls for them, and a hand-written index of the same rules.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use callgate::json::{Value, json};
@@ -9,7 +10,7 @@ use regex::Regex;
 /// The number of calls of a workload.
 pub const CALLS: usize = 64;
 /// The fields that conditions test, as paths below the arguments.
-const FIELDS: [&[&str]; 8] = [
+pub const FIELDS: [&[&str]; 8] = [
     &["amount"],
     &["currency"],
     &["region"],
@@ -26,7 +27,7 @@ const CHANNELS: [&str; 3] = ["mail", "chat", "phone"];
 
 /// A field's test, as both sides evaluate it.
 #[derive(Clone, Copy)]
-enum Test {
+pub enum Test {
     Equal(&'static str),
     NotEqual(&'static str),
     Above(i64),
@@ -35,10 +36,13 @@ enum Test {
     Contains(&'static str),
 }
 
+#[derive(Clone)]
 pub struct Rule {
-    tool: String,
-    tests: Vec<(usize, Test)>,
-    effect: Effect,
+    /// A name of a tool, a start of names with `*`, or a regex between slashes.
+    pub tool: String,
+    /// The tests that must all hold, with the numbers of their fields.
+    pub tests: Vec<(usize, Test)>,
+    pub effect: Effect,
 }
 
 /// A generator of numbers that is the same on every machine.
@@ -147,6 +151,27 @@ pub fn calls(size: usize, bytes: usize) -> Vec<ToolCall> {
     (0..CALLS).map(call).collect()
 }
 
+/// The rules that concern each tool, the strictest first.
+pub fn rules_by_tool(size: usize) -> HashMap<String, Vec<Rule>> {
+    let mut by_tool: HashMap<String, Vec<_>> = HashMap::new();
+    for rule in rules(size) {
+        let regex = rule
+            .tool
+            .strip_prefix('/')
+            .map(|regex| Regex::new(regex.trim_end_matches('/')).expect("a regex"));
+        let matches = |name: &str| match (&regex, rule.tool.strip_suffix('*')) {
+            (Some(regex), _) => regex.is_match(name),
+            (None, Some(start)) => name.starts_with(start),
+            (None, None) => rule.tool == name,
+        };
+        for name in (0..tool_count(size)).map(tool_name).filter(|name| matches(name)) {
+            by_tool.entry(name).or_default().push(rule.clone());
+        }
+    }
+    by_tool.values_mut().for_each(|rules| rules.sort_by_key(|rule| Reverse(rule.effect)));
+    by_tool
+}
+
 /// The rules of each tool by hand, the strictest first: the fields are read once, and the first match decides.
 pub struct FoldedIndex(HashMap<String, Vec<FoldedRule>>);
 
@@ -161,21 +186,8 @@ enum Field<'c> {
 
 impl FoldedIndex {
     pub fn new(size: usize) -> Self {
-        let mut by_tool: HashMap<String, Vec<_>> = HashMap::new();
-        for rule in rules(size) {
-            let matches = |name: &str| match rule.tool.strip_prefix('/') {
-                Some(regex) => Regex::new(regex.trim_end_matches('/')).expect("a regex").is_match(name),
-                None => match rule.tool.strip_suffix('*') {
-                    Some(start) => name.starts_with(start),
-                    None => rule.tool == name,
-                },
-            };
-            for name in (0..tool_count(size)).map(tool_name).filter(|name| matches(name)) {
-                by_tool.entry(name).or_default().push((rule.effect, rule.tests.clone()));
-            }
-        }
-        by_tool.values_mut().for_each(|rules| rules.sort_by(|(a, _), (b, _)| b.cmp(a)));
-        Self(by_tool)
+        let fold = |rules: Vec<Rule>| rules.into_iter().map(|rule| (rule.effect, rule.tests)).collect();
+        Self(rules_by_tool(size).into_iter().map(|(tool, rules)| (tool, fold(rules))).collect())
     }
 
     pub fn decide(&self, call: &ToolCall) -> Effect {

@@ -53,6 +53,22 @@ pub(super) enum ScalarComparison {
 }
 
 impl ScalarTest {
+    /// How seldom and how cheaply a test of this kind holds: of tests that must all hold, those with smaller ranks are best evaluated first.
+    pub fn rank(&self) -> usize {
+        let ranks = self.comparisons.iter().map(|comparison| match comparison {
+            ScalarComparison::Text(FieldComparison::Eq, _)
+            | ScalarComparison::Number(FieldComparison::Eq, _) => 0,
+            ScalarComparison::Boolean { .. } | ScalarComparison::OneOf { negated: false, .. } => 1,
+            ScalarComparison::StartsWith(_) | ScalarComparison::EndsWith(_) => 2,
+            ScalarComparison::Number(FieldComparison::Ne, _)
+            | ScalarComparison::Text(FieldComparison::Ne, _) => 5,
+            ScalarComparison::Number(..) | ScalarComparison::Text(..) => 3,
+            ScalarComparison::Contains(_) => 4,
+            ScalarComparison::OneOf { negated: true, .. } => 5,
+        });
+        ranks.min().unwrap_or_default()
+    }
+
     /// Whether the test holds. Returns `None` if that takes the whole evaluation: for a value of another type, which makes the test
     /// undecided, and after the work limit.
     #[inline]

@@ -20,6 +20,7 @@ pub struct NameFilter {
 #[derive(Clone, Debug)]
 struct FilteredName {
     hash: u64,
+    start: NameStart,
     name: Box<str>,
     below: NameFilter,
 }
@@ -34,7 +35,7 @@ impl NameFilter {
         let filtered = members.map(|(name, below)| {
             // The form of a name that is not ASCII may be.
             let hash = fold_name(name).fold(HASH_START, |hash, c| add_to_hash(hash, u64::from(c)));
-            FilteredName { hash, name: name.into(), below }
+            FilteredName { hash, start: NameStart::of(name), name: name.into(), below }
         });
         let mut members: Vec<_> = filtered.collect();
         members.sort_by_key(|member| member.hash);
@@ -77,7 +78,10 @@ impl NameFilter {
 
     fn find(&self, name: &str) -> Found<'_> {
         // Most names of most calls are read exactly so.
-        if let Some(same) = self.members.iter().take(LISTED_NAMES).find(|member| *member.name == *name) {
+        let start = NameStart::of(name);
+        let is_same =
+            |member: &&FilteredName| member.start == start && (start.is_whole() || *member.name == *name);
+        if let Some(same) = self.members.iter().take(LISTED_NAMES).find(is_same) {
             return Found::Member(&same.below);
         }
         if !name.is_ascii() {
@@ -94,6 +98,34 @@ impl NameFilter {
         equal
             .find(|member| *member.name == *name)
             .map_or(Found::Lookalike, |member| Found::Member(&member.below))
+    }
+}
+
+/// The length of a name and some of its bytes, which are compared at once. They are all of a short name, as most are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NameStart {
+    length: usize,
+    /// The first bytes. Of a name with fewer the first and the last ones, which may overlap.
+    bytes: u64,
+}
+
+impl NameStart {
+    #[inline]
+    fn of(name: &str) -> Self {
+        let name = name.as_bytes();
+        let bytes = match (name.first_chunk(), name.first_chunk(), name.last_chunk()) {
+            (Some(all), _, _) => u64::from_le_bytes(*all),
+            (None, Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+            }
+            _ => name.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte)),
+        };
+        Self { length: name.len(), bytes }
+    }
+
+    /// Whether names with this start are equal.
+    fn is_whole(self) -> bool {
+        self.length <= size_of::<u64>()
     }
 }
 

@@ -33,7 +33,7 @@ struct ScalarPath {
 /// Tests that must all hold for a condition to hold.
 #[derive(Debug)]
 struct ScalarCondition {
-    /// The indices of the tests.
+    /// The indices of the tests, in the order of evaluation.
     tests: SmallVec<[u32; 4]>,
     /// Whether the condition holds if they hold.
     is_complete: bool,
@@ -85,9 +85,14 @@ impl ScalarConditions {
             let Some(condition) = &policy.matcher.condition else {
                 return Some(ScalarCondition { tests: SmallVec::new(), is_complete: true });
             };
-            let scalar_tests = condition.required_tests().filter_map(|test| test.as_scalar_test());
-            let of_condition: SmallVec<[u32; 4]> =
-                scalar_tests.map(|(path, test)| tests.number((path_number(path), test))).collect();
+            let mut scalar_tests: SmallVec<[_; 4]> =
+                condition.required_tests().filter_map(|test| test.as_scalar_test()).collect();
+            // The first test that fails decides.
+            scalar_tests.sort_by_key(|(_, test)| test.rank());
+            let of_condition: SmallVec<[u32; 4]> = scalar_tests
+                .into_iter()
+                .map(|(path, test)| tests.number((path_number(path), test)))
+                .collect();
             let is_complete = condition.requires_only_tests(of_condition.len());
             (!of_condition.is_empty()).then_some(ScalarCondition { tests: of_condition, is_complete })
         };
@@ -109,6 +114,7 @@ pub struct ScalarEvaluator<'p, 'a> {
 
 impl<'p, 'a> ScalarEvaluator<'p, 'a> {
     /// An evaluator for one state of a call.
+    #[inline]
     pub fn new(conditions: &'p ScalarConditions, view: CallView<'a>) -> Self {
         Self {
             conditions,
