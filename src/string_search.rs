@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// Strings to search for.
 #[derive(Clone, Debug)]
@@ -33,6 +33,12 @@ impl OverlappingSearch {
     /// Prepares the search. Returns `None` if there are too many strings.
     pub(crate) fn new<T: AsRef<[u8]>>(strings: impl IntoIterator<Item = T>) -> Option<Self> {
         AhoCorasick::new(strings).ok().map(Self)
+    }
+
+    /// Prepares the search so that it takes little memory. Returns `None` if there are too many strings.
+    pub(crate) fn compact<T: AsRef<[u8]>>(strings: impl IntoIterator<Item = T>) -> Option<Self> {
+        let mut builder = AhoCorasick::builder();
+        builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(strings).ok().map(Self)
     }
 
     /// The index of each string that occurs in a text, once for each occurrence.

@@ -141,6 +141,11 @@ impl DnsPattern {
         Ok(Self { name, subdomains })
     }
 
+    /// The name, and whether its subdomains match instead of it.
+    pub(super) fn parts(&self) -> (&HostName, bool) {
+        (&self.name, self.subdomains)
+    }
+
     /// Whether the pattern matches a name. `*.example.com` matches every name under `example.com`, but not `example.com` itself.
     pub(super) fn matches(&self, name: &HostName) -> bool {
         match (&self.name, name) {

@@ -1,6 +1,8 @@
 //! Hosts, URLs, mail domains and directories: string → canonical form, and the patterns that tests compare it with. A string that
 //! programs interpret differently is [`Undecided`].
 
+mod directory_index;
+mod host_index;
 mod host_name;
 mod mail_domain;
 mod path_containment;
@@ -8,6 +10,8 @@ mod undecided;
 mod url_form;
 mod url_host;
 
+pub(crate) use directory_index::DirectoryIndex;
+pub(crate) use host_index::HostIndex;
 pub(crate) use host_name::HostName;
 pub use mail_domain::{DomainPattern, every_domain_matches, parse_address_domains};
 pub use path_containment::Directory;

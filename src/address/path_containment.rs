@@ -41,6 +41,11 @@ impl Directory {
         Ok(Self { segments: read(text, base.as_deref())?, base })
     }
 
+    /// The segments of the directory, and those of the base for relative paths.
+    pub(super) fn parts(&self) -> (&[String], Option<&[String]>) {
+        (&self.segments, self.base.as_deref())
+    }
+
     /// Whether a path is this directory or is under it.
     ///
     /// # Errors
@@ -73,7 +78,7 @@ impl Directory {
 }
 
 /// Returns the segments of the absolute path.
-fn normalize_path(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided> {
+pub(super) fn normalize_path(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided> {
     reject_ambiguous(text)?;
     let mut segments = match (text.starts_with('/'), base) {
         (true, _) => Vec::new(),
@@ -160,7 +165,7 @@ fn has_percent_expansion(text: &str) -> bool {
 }
 
 /// Whether a shell can remove this character from a name, or group by it, without the name becoming `..`.
-fn is_shell_syntax(c: char) -> bool {
+pub(super) fn is_shell_syntax(c: char) -> bool {
     matches!(c, '\'' | '^' | '(' | ')' | '&' | '!' | '#' | '%' | '=' | ',' | '+' | ' ')
 }
 

@@ -25,6 +25,11 @@ impl HostPattern {
         DnsPattern::parse(text).map(Self)
     }
 
+    /// The name, and whether it is that of the domain whose subdomains match.
+    pub(super) fn parts(&self) -> (&HostName, bool) {
+        self.0.parts()
+    }
+
     /// Whether the URL's host matches. The port, letter case, a trailing dot and the spelling of international names do not matter.
     ///
     /// # Errors

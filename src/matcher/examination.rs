@@ -239,7 +239,7 @@ impl Operator {
                 (set_operand(source, view), Some(source))
             }
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
-            Self::Matches(regexes, texts) => match regexes.as_slice() {
+            Self::Matches(regexes, texts, _) => match regexes.as_slice() {
                 [regex] => (ExaminedOperand::Regex(regex.as_str()), None),
                 _ => (ExaminedOperand::Strings(texts), None),
             },

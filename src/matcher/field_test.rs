@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use super::condition_shape::{CONDITION_RECORD, EXISTS, EXPR_KEY, OPERATOR_FIELDS, OPTION_KEYS, PATH};
 use super::mention::{AS, MENTIONED_IN};
 use super::operator::Operator;
+use super::requirement::Requirement;
 use super::scalar_test::ScalarTest;
 use super::truth::Truth;
 use super::value_source::ValueSource;
@@ -255,9 +256,9 @@ impl FieldTest {
         Some((path, ScalarTest { absent, comparisons }))
     }
 
-    /// Returns the path and the keys by which an index can find this test: the path is singular, its value must equal one of some
-    /// literals of one type, and an absent value does not match. Returns `None` for other tests.
-    pub fn index_keys(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
+    /// Returns the path and what its value must be for the test to hold, by which an index can find it: the path is singular, and an
+    /// absent value does not match. Returns `None` for other tests.
+    pub fn requirement(&self) -> Option<(&Path, Requirement<'_>)> {
         let path = self.subject.as_path()?;
         if !path.is_singular()
             || self.each != Quantifier::Any
@@ -266,11 +267,8 @@ impl FieldTest {
         {
             return None;
         }
-        let keys = self.operators.iter().find_map(Operator::required_literals)?;
-        let keys: Vec<_> =
-            keys.iter().map(|value| ScalarKey::from_node(NodeRef::Json(value))).collect::<Option<_>>()?;
-        let first = keys.first()?.json_type();
-        keys.iter().all(|key| key.json_type() == first).then_some((path, keys))
+        let requirements = self.operators.iter().filter_map(Operator::requirement);
+        Some((path, requirements.min_by_key(Requirement::kind)?))
     }
 }
 

@@ -14,6 +14,7 @@ mod operand;
 mod operand_set;
 mod operator;
 mod pattern_list;
+mod requirement;
 mod scalar_test;
 mod field_test;
 mod time_test;
@@ -34,6 +35,7 @@ pub use examination_result::{
 };
 pub use field_test::{FieldTest, Quantifier, ScalarKey};
 pub use pattern_list::{PatternList, read_patterns};
+pub use requirement::Requirement;
 pub use scalar_test::{Scalar, ScalarTest};
 pub use truth::Truth;
 pub use value_source::{ExpressionText, ValueSource};

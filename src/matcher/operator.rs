@@ -9,6 +9,7 @@ use super::length_bounds::LengthBounds;
 use super::mention::Mention;
 use super::operand::{Operand, PatternSet};
 use super::operand_set::OperandSet;
+use super::requirement::RequiredParts;
 use super::scalar_test::ScalarComparison;
 use super::time_test::TimeTest;
 use super::truth::Truth;
@@ -38,8 +39,8 @@ pub enum Operator {
     ContainsAny(OperandSet),
     StartsWith(PatternSet<String>),
     EndsWith(PatternSet<String>),
-    /// Regular expressions, with their texts.
-    Matches(Vec<Regex>, Vec<String>),
+    /// Regular expressions, with their texts and with what an index searches for.
+    Matches(Vec<Regex>, Vec<String>, RequiredParts),
     Type(Vec<String>),
     Length(LengthBounds),
     Inside {
@@ -158,7 +159,7 @@ impl Operator {
                     any_of_texts(texts, |end| text.ends_with(end.as_str()))
                 })
             }),
-            Self::Matches(regexes, _) => {
+            Self::Matches(regexes, ..) => {
                 with_string(node, "matches", |text| regexes.iter().any(|regex| regex.is_match(text)).into())
             }
             Self::Type(words) => words.iter().any(|word| comparison::is_of_type(node, word)).into(),
@@ -238,7 +239,7 @@ impl Operator {
         let operands = match self {
             Self::In { set: OperandSet::Literals(literals), .. }
             | Self::ContainsAny(OperandSet::Literals(literals)) => literals.len(),
-            Self::Matches(regexes, _) => regexes.len(),
+            Self::Matches(regexes, ..) => regexes.len(),
             _ => 1,
         };
         let value = node_cost(node);
@@ -296,7 +297,7 @@ fn read_regexes(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Optio
     let regexes: Vec<Option<Regex>> = items.map(|item| reader.read_regex(item)).collect();
     let regexes: Vec<Regex> = regexes.into_iter().collect::<Option<_>>()?;
     let texts = regexes.iter().map(|regex| regex.as_str().to_owned()).collect();
-    Some(Operator::Matches(regexes, texts))
+    Some(Operator::Matches(regexes, texts, RequiredParts::default()))
 }
 
 fn parse_plain(text: &str) -> Result<String, String> {
