@@ -6,6 +6,7 @@ mod differences;
 mod errors;
 mod examination;
 mod execution;
+mod index_lookups;
 mod limits;
 mod reloads;
 mod secrets;

@@ -72,7 +72,8 @@ const MIN_PART_BYTES: usize = 3;
 fn required_parts(regex: &str) -> Option<Vec<String>> {
     let parsed = regex_syntax::parse(regex).ok()?;
     [ExtractKind::Prefix, ExtractKind::Suffix].into_iter().find_map(|kind| {
-        let found = Extractor::new().kind(kind).extract(&parsed);
+        // Texts end before a class of characters, because there is a text for each combination of these.
+        let found = Extractor::new().kind(kind).limit_class(1).extract(&parsed);
         let texts =
             found.literals()?.iter().map(|literal| String::from_utf8(literal.as_bytes().to_vec()).ok());
         let texts = texts.collect::<Option<Vec<String>>>()?;
