@@ -1,5 +1,5 @@
 //! Benchmarks of decisions: bundles of 10 to 10,000 policies, small and large arguments, compared with a hand-written baseline
-//! of the same rules; a tool with many policies on one field; and loading.
+//! of the same rules; and loading.
 
 #![expect(
     clippy::expect_used,
@@ -181,25 +181,6 @@ fn decisions(criterion: &mut Criterion) {
     }
 }
 
-/// Policies of one tool, each testing one field for a different value.
-fn one_field(criterion: &mut Criterion) {
-    let session = SessionState::default();
-    let mut group = criterion.benchmark_group("one_field");
-    for size in SIZES {
-        let policies: Vec<Value> = (0..size)
-            .map(|number| {
-                let condition = json!([{ "path": "$.input.account", "eq": format!("account{number}") }]);
-                json!({ "id": format!("p{number}"), "match": { "tool": "pay", "where": condition }, "deny": {} })
-            })
-            .collect();
-        let engine = Engine::from_text(&json!({ "policies": policies }).to_string()).expect("valid rules");
-        let other = ToolCall::new("c1", "pay", json!({ "account": "someone" }));
-        group.bench_function(BenchmarkId::new("none", size), |bencher| {
-            bencher.iter(|| engine.decide(black_box(&other), &session).effect());
-        });
-    }
-}
-
 fn loading(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("load");
     group.sample_size(10);
@@ -211,5 +192,5 @@ fn loading(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, decisions, one_field, loading);
+criterion_group!(benches, decisions, loading);
 criterion_main!(benches);

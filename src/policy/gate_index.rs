@@ -30,14 +30,17 @@ pub struct GateIndex {
 /// With fewer policies than this on one path, evaluation is as fast as a lookup.
 const MIN_INDEXED_POLICIES: usize = 24;
 
-/// With fewer policies than this on one path, evaluation is as fast as a search for parts of texts, which also needs the most memory.
-const MIN_SEARCHED_POLICIES: usize = 256;
+/// The search for parts of texts takes the most memory of all lookups, for each tool.
+const MIN_SEARCHED_POLICIES: usize = 64;
+
+/// Each evaluation of `host` and `inside` parses the text again.
+const MIN_PARSED_POLICIES: usize = 2;
 
 impl GateIndex {
     pub(super) fn build(indices: Vec<u32>, policies: &[Policy]) -> Self {
         let hasher = RandomState::default();
         let mut groups: HashMap<_, (&Path, Vec<(u32, Requirement<'_>)>)> = HashMap::new();
-        if indices.len() >= MIN_INDEXED_POLICIES {
+        if indices.len() >= MIN_PARSED_POLICIES {
             for index in &indices {
                 let Some((path, requirement)) = policies.get(*index as usize).and_then(requirement_of) else {
                     continue;
@@ -50,9 +53,13 @@ impl GateIndex {
                 group.or_insert((path, Vec::new())).1.push((*index, requirement));
             }
         }
-        let is_worthwhile = |members: &[(u32, Requirement<'_>)]| match members.first() {
-            Some((_, Requirement::Part(_))) => members.len() >= MIN_SEARCHED_POLICIES,
-            _ => members.len() >= MIN_INDEXED_POLICIES,
+        let is_worthwhile = |members: &[(u32, Requirement<'_>)]| {
+            let least = match members.first() {
+                Some((_, Requirement::Host(_) | Requirement::Inside(_))) => MIN_PARSED_POLICIES,
+                Some((_, Requirement::Part(_))) => MIN_SEARCHED_POLICIES,
+                _ => MIN_INDEXED_POLICIES,
+            };
+            members.len() >= least
         };
         let lookups: Box<[Lookup]> = groups
             .into_values()
