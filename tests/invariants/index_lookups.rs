@@ -12,6 +12,9 @@ use super::vocabulary::{engine, rules};
 /// An operator, operands for it, and texts that are hard to tell apart by it.
 type Kind = (&'static str, &'static [&'static str], &'static [&'static str]);
 
+/// Longer than what an index compares.
+const LONG: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
+
 const KINDS: [Kind; 6] = [
     (
         "host",
@@ -64,13 +67,39 @@ const KINDS: [Kind; 6] = [
     ),
     (
         "starts_with",
-        &["", "a", "ab", "abc", "\u{e4}", "b", "A"],
-        &["a", "ab", "abd", "abcd", "\u{e4}b", "a\u{308}", "", "ba", "AB", "c"],
+        &["", "a", "ab", "abc", "\u{e4}", "b", "A", LONG, "-0123456789abcdef0123456789abcdef-"],
+        &[
+            LONG,
+            "-0123456789abcdef0123456789abcdef+",
+            "a",
+            "ab",
+            "abd",
+            "abcd",
+            "\u{e4}b",
+            "a\u{308}",
+            "",
+            "ba",
+            "AB",
+            "c",
+        ],
     ),
     (
         "ends_with",
-        &["", "a", "ba", "cba", "\u{e4}", "b", "A"],
-        &["a", "ba", "dba", "dcba", "b\u{e4}", "a\u{308}", "", "ab", "BA", "c"],
+        &["", "a", "ba", "cba", "\u{e4}", "b", "A", LONG, "-0123456789abcdef0123456789abcdef-"],
+        &[
+            LONG,
+            "+0123456789abcdef0123456789abcdef-",
+            "a",
+            "ba",
+            "dba",
+            "dcba",
+            "b\u{e4}",
+            "a\u{308}",
+            "",
+            "ab",
+            "BA",
+            "c",
+        ],
     ),
     (
         "contains",

@@ -41,10 +41,13 @@ enum Table {
     AtMost(Vec<(Number, u32)>),
 }
 
-/// Starts or ends of texts by the hash of their bytes.
+/// The most bytes of a start or an end that are hashed, so that a call hashes few bytes however long they are.
+const MAX_AFFIX_BYTES: usize = 32;
+
+/// Starts or ends of texts by the hash of their bytes, of the long ones by the first or last bytes.
 #[derive(Debug, Default)]
 struct Affixes {
-    /// Each length once.
+    /// Each length that is hashed, once.
     lengths: Vec<usize>,
     by_hash: FastHashMap<u64, Vec<u32>>,
 }
@@ -97,8 +100,11 @@ impl Table {
                 Requirement::Inside(inside) => {
                     inside.iter().for_each(|directory| directories.add(directory, *index));
                 }
-                Requirement::Start(texts) | Requirement::End(texts) => {
-                    texts.iter().for_each(|text| affixes.add(text, *index, hasher));
+                Requirement::Start(texts) => {
+                    texts.iter().for_each(|text| affixes.add(start, text, *index, hasher));
+                }
+                Requirement::End(texts) => {
+                    texts.iter().for_each(|text| affixes.add(end, text, *index, hasher));
                 }
                 Requirement::Part(texts) => {
                     texts.iter().for_each(|text| parts.entry(*text).or_insert_with(Vec::new).push(*index));
@@ -133,17 +139,17 @@ impl Table {
                 let key = ScalarKey::from_node(node).filter(|_| node.json_type() == *json_type)?;
                 found.extend(by_hash.get(&key.hash(hasher)).into_iter().flatten().copied());
             }
-            Self::Hosts(hosts) => found.extend(hosts.find(node.as_str()?).ok()?),
-            Self::Directories(directories) => found.extend(directories.find(node.as_str()?)?),
+            Self::Hosts(hosts) => found.extend(hosts.find(searched_text(node)?).ok()?),
+            Self::Directories(directories) => found.extend(directories.find(searched_text(node)?)?),
             Self::Starts(affixes) => {
                 let text = node.as_str()?.as_bytes();
-                affixes.find(|length| text.get(..length), hasher, found);
+                affixes.find(|length| start(text, length), hasher, found);
             }
             Self::Ends(affixes) => {
                 let text = node.as_str()?.as_bytes();
-                affixes.find(|length| text.get(text.len().checked_sub(length)?..), hasher, found);
+                affixes.find(|length| end(text, length), hasher, found);
             }
-            Self::Parts(parts) => parts.find(node.as_str()?, found)?,
+            Self::Parts(parts) => parts.find(searched_text(node)?, found)?,
             Self::AtLeast(bounds) => {
                 let number = as_number(node)?;
                 let end = bounds.partition_point(|(bound, _)| bound <= number);
@@ -159,6 +165,21 @@ impl Table {
     }
 }
 
+/// A text that is read to its end. Returns `None` for other values, and if too few units of work are left.
+fn searched_text(node: NodeRef<'_>) -> Option<&str> {
+    let text = node.as_str()?;
+    work_limit::spend_for(text.len(), 8).ok()?;
+    Some(text)
+}
+
+fn start(text: &[u8], length: usize) -> Option<&[u8]> {
+    text.get(..length)
+}
+
+fn end(text: &[u8], length: usize) -> Option<&[u8]> {
+    text.get(text.len().checked_sub(length)?..)
+}
+
 fn as_number(node: NodeRef<'_>) -> Option<&Number> {
     match node.as_json()? {
         Value::Number(number) => Some(number),
@@ -167,11 +188,20 @@ fn as_number(node: NodeRef<'_>) -> Option<&Number> {
 }
 
 impl Affixes {
-    fn add(&mut self, text: &str, index: u32, hasher: &RandomState) {
-        if !self.lengths.contains(&text.len()) {
-            self.lengths.push(text.len());
+    fn add(
+        &mut self,
+        affix: fn(&[u8], usize) -> Option<&[u8]>,
+        text: &str,
+        index: u32,
+        hasher: &RandomState,
+    ) {
+        let length = text.len().min(MAX_AFFIX_BYTES);
+        if !self.lengths.contains(&length) {
+            self.lengths.push(length);
         }
-        self.by_hash.entry(hasher.hash_one(text.as_bytes())).or_default().push(index);
+        // No longer than the text, so that there is one.
+        let affix = affix(text.as_bytes(), length).unwrap_or_default();
+        self.by_hash.entry(hasher.hash_one(affix)).or_default().push(index);
     }
 
     fn find<'t>(
@@ -194,7 +224,6 @@ impl PartSearch {
 
     /// Returns `None` if the search would be no cheaper than the evaluation of the policies.
     fn find(&self, text: &str, found: &mut FoundPolicies) -> Option<()> {
-        work_limit::spend_for(text.len(), 8).ok()?;
         // A hostile text can have parts of parts at each of its characters.
         let most = self.policies.len() + text.len() / 8;
         let mut seen = vec![false; self.policies.len()];
