@@ -102,6 +102,7 @@
 pub mod file_access;
 mod unicode;
 mod regex_compiler;
+mod pattern_analysis;
 mod string_search;
 #[doc(hidden)]
 pub mod name_pattern;

@@ -130,7 +130,7 @@ fn each_heavy_dependency_is_used_in_one_module() {
         ("granit_parser", "source"),
         ("annotate_snippets", "diagnostic"),
         ("jsonpath_rust", "path"),
-        ("regex_syntax", "redaction"),
+        ("regex_syntax", "pattern_analysis"),
         ("aho_corasick", "string_search"),
         ("chacha20poly1305", "seal"),
         ("hkdf", "seal"),

@@ -15,6 +15,7 @@ mod operand_set;
 mod operator;
 mod pattern_list;
 mod requirement;
+mod scalar_key;
 mod scalar_test;
 mod field_test;
 mod time_test;
@@ -33,9 +34,10 @@ pub use examination_result::{
     ExaminedOperand, ExaminedOperator, ExaminedPattern, ExaminedShell, ExaminedTest, ExaminedValue,
     TestedValues,
 };
-pub use field_test::{FieldTest, Quantifier, ScalarKey};
+pub use field_test::{FieldTest, Quantifier};
 pub use pattern_list::{PatternList, read_patterns};
 pub use requirement::Requirement;
+pub use scalar_key::ScalarKey;
 pub use scalar_test::{Scalar, ScalarTest};
 pub use truth::Truth;
 pub use value_source::{ExpressionText, ValueSource};

@@ -9,7 +9,8 @@ use super::length_bounds::LengthBounds;
 use super::mention::Mention;
 use super::operand::{Operand, PatternSet};
 use super::operand_set::OperandSet;
-use super::requirement::RequiredParts;
+use super::requirement::{RequiredParts, Requirement};
+use super::scalar_key::ScalarKey;
 use super::scalar_test::ScalarComparison;
 use super::time_test::TimeTest;
 use super::truth::Truth;
@@ -281,8 +282,39 @@ impl Operator {
         })
     }
 
+    /// What a value must be for the operator to hold. Returns `None` if no index can look it up.
+    pub(super) fn requirement(&self) -> Option<Requirement<'_>> {
+        Some(match self {
+            Self::Compare(
+                FieldComparison::Gt | FieldComparison::Gte,
+                Operand::Literal(Value::Number(bound)),
+            ) => Requirement::AtLeast(bound),
+            Self::Compare(
+                FieldComparison::Lt | FieldComparison::Lte,
+                Operand::Literal(Value::Number(bound)),
+            ) => Requirement::AtMost(bound),
+            Self::StartsWith(PatternSet::Literals(starts, _)) => Requirement::Start(starts),
+            Self::EndsWith(PatternSet::Literals(ends, _)) => Requirement::End(ends),
+            Self::Contains(Operand::Literal(Value::String(part))) => Requirement::Part(vec![part]),
+            Self::Matches(_, texts, parts) => {
+                Requirement::Part(parts.of(texts)?.iter().map(String::as_str).collect())
+            }
+            Self::Inside { directories: PatternSet::Literals(directories, _), .. } => {
+                Requirement::Inside(directories)
+            }
+            Self::Host(PatternSet::Literals(hosts, _)) => Requirement::Host(hosts),
+            _ => {
+                let keys = self.required_literals()?.iter();
+                let keys: Vec<_> =
+                    keys.map(|value| ScalarKey::from_node(NodeRef::Json(value))).collect::<Option<_>>()?;
+                let first = keys.first()?.json_type();
+                return keys.iter().all(|key| key.json_type() == first).then_some(Requirement::OneOf(keys));
+            }
+        })
+    }
+
     /// Returns the literals of which the value must equal one. Returns `None` for other operators.
-    pub fn required_literals(&self) -> Option<&[Value]> {
+    fn required_literals(&self) -> Option<&[Value]> {
         match self {
             Self::Compare(FieldComparison::Eq, Operand::Literal(value)) => Some(std::slice::from_ref(value)),
             Self::In { set: OperandSet::Literals(values), negated: false } => Some(values),

@@ -19,12 +19,10 @@ mod redacted_ranges;
 mod redactor;
 mod json_redaction;
 mod prefilter;
-mod match_extent;
 mod redaction_rule;
 mod stream_redactor;
 
 pub use json_redaction::NestingError;
-pub use match_extent::MatchExtent;
 pub use redaction_rule::Replacement;
 pub use redactor::{RedactionStyle, Redactor};
 pub use stream_redactor::{MAX_HELD, MatchTooLongError, StreamRedactor};

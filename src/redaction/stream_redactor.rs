@@ -12,10 +12,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::normalized_text::NormalizedText;
+use super::prefilter;
 use super::redacted_ranges::RedactedRange;
 use super::redaction_rule::{RedactionRule, Replacement};
 use super::redactor::{Redactor, SearchScope};
-use super::{MatchExtent, prefilter};
+use crate::pattern_analysis::MatchExtent;
 
 /// The maximum number of bytes held back.
 pub const MAX_HELD: usize = 16 << 10;
