@@ -238,3 +238,21 @@ impl PartSearch {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_parts_at_each_of_its_characters_finds_all_policies_instead_of_each_part() {
+        let parts: Vec<String> = (1..100).map(|length| "a".repeat(length)).collect();
+        let search =
+            PartSearch::new((0..).zip(&parts).map(|(index, part)| (part.as_str(), vec![index])).collect());
+        let find = |text: &str| {
+            let mut found = FoundPolicies::new();
+            search.as_ref().unwrap().find(text, &mut found).map(|()| found.to_vec())
+        };
+        assert_eq!(find("b a b aa"), Some(vec![0, 1]));
+        assert_eq!(find(&"a".repeat(10_000)), None);
+    }
+}
