@@ -132,7 +132,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The outcome of a call that does not run. If it is suspended, an approval is requested.
-    pub(super) async fn refuse(&mut self, attempt: &CallAttempt<'_>, decision: Decision<'_>) -> Outcome {
+    pub(super) async fn refuse(&mut self, attempt: &CallAttempt<'_>, decision: Box<Decision<'_>>) -> Box<Outcome> {
         self.refuse_after(attempt, decision, Progress::default()).await
     }
 
@@ -143,19 +143,19 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         attempt: &CallAttempt<'_>,
         stopped: StoppedExecution,
         began_with: &Value,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let StoppedExecution { decision, records } = stopped;
         let begins_with = Some(json::digest(began_with));
         let progress = Progress { records, begins_with, is_claimed: attempt.needs_claim() };
-        self.refuse_after(attempt, *decision, progress).await
+        self.refuse_after(attempt, decision, progress).await
     }
 
     async fn refuse_after(
         &mut self,
         attempt: &CallAttempt<'_>,
-        mut decision: Decision<'_>,
+        mut decision: Box<Decision<'_>>,
         progress: Progress,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let Progress { records, begins_with, is_claimed } = progress;
         let draft = self.draft_request(attempt, &mut decision, begins_with);
         let kernel = &self.context.kernel;
@@ -212,13 +212,13 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     async fn publish_request(
         &self,
         attempt: &CallAttempt<'_>,
-        outcome: Outcome,
+        mut outcome: Box<Outcome>,
         draft: RequestDraft,
         is_claimed: bool,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let recorded = catch_panic(self.record_request(attempt, &outcome, draft, is_claimed)).await;
         match recorded.unwrap_or(Err(RequestError::Ledger(LedgerError::Internal))) {
-            Ok(request) => Outcome { approval: Some(request), ..outcome },
+            Ok(request) => outcome.approval = Some(request),
             Err(error) => {
                 let code = match &error {
                     RequestError::Ledger(error) => error.code(),
@@ -226,10 +226,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     RequestError::Question(_) | RequestError::NoId => reason_code::INTERNAL_ERROR,
                 };
                 let message = format!("no approval can be requested for this call: {error}");
-                let reason = Reason { code: code.to_owned(), message, ..outcome.reason.clone() };
-                Outcome { outcome: OutcomeKind::Denied, approval: None, reason, ..outcome }
+                (outcome.outcome, outcome.approval) = (OutcomeKind::Denied, None);
+                (outcome.reason.code, outcome.reason.message) = (code.to_owned(), message);
             }
         }
+        outcome
     }
 
     async fn record_request(

@@ -58,7 +58,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 return RunResult::NotAllowed;
             }
         };
-        let mut hooked = self.run_before_hooks(question.current_call(call)).await;
+        let mut hooked = self.run_before_hooks(question.current_call(call).into()).await;
         let mut permits = question.granted.clone();
         let mut approved_input = question.execution_input;
         let mut input: Option<Value> = question.edited_input.clone();
@@ -68,7 +68,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Some(Ok(Edit::Input(edited))) => {
                 approved_input = json::digest(&edited);
                 permits.extend(approvals.map(|permit| Permit { about: approved_input, ..permit }));
-                hooked = self.run_before_hooks(call.with_input(edited.clone())).await;
+                hooked = self.run_before_hooks(call.with_input(edited.clone()).into()).await;
                 input = Some(edited);
             }
             Some(Err(reason)) => {
@@ -82,7 +82,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     edited: input,
                     ..CallAttempt::new(&hooked, key.clone(), started)
                 };
-                return RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await));
+                return RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await);
             }
         }
         let mut attempt = CallAttempt {
@@ -126,7 +126,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         if let Some(reason) = unfit {
             return match attempt.holds_claim {
                 true => RunResult::NotAllowed,
-                false => RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await)),
+                false => RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await),
             };
         }
         if attempt.holds_claim && !decision.is_permitted() {
@@ -146,7 +146,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 Err(error) => Err(error),
             },
-            _ => self.run_decided(&attempt, Box::new(decision)).await,
+            _ => self.run_decided(&attempt, decision).await,
         };
         match ended {
             Ok(outcome) => {
@@ -161,11 +161,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                         self.keep_grants(ledger, call, &question, &by).await;
                     }
                 }
-                RunResult::Ended(Box::new(self.finish(&attempt, outcome).await))
+                RunResult::Ended(self.finish(&attempt, outcome).await)
             }
             Err(ClaimError::Lost(_)) => RunResult::Conflict,
             Err(ClaimError::Ledger(error)) => {
-                RunResult::Ended(Box::new(self.stay_pending(resume, question.request, &error).await))
+                RunResult::Ended(self.stay_pending(resume, question.request, &error).await)
             }
         }
     }
@@ -178,7 +178,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         key: &LedgerKey,
         entry: LedgerEntry,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let result = match entry.bound_request(&self.context.services.keys) {
             // It was claimed for somebody else.
             Some(Ok((question, _))) if question.check_context(&call.context).is_err() => {
@@ -197,7 +197,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 self.run_approved(resume, approved).await
             }
             None => {
-                let hooked = self.run_before_hooks(call.clone()).await;
+                let hooked = self.run_before_hooks(call.clone().into()).await;
                 let attempt = CallAttempt {
                     entry: Some(entry),
                     at_most_once: true,
@@ -206,8 +206,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 };
                 let decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
                 match decision.is_permitted() {
-                    true => match self.run_decided(&attempt, Box::new(decision)).await {
-                        Ok(outcome) => RunResult::Ended(Box::new(self.finish(&attempt, outcome).await)),
+                    true => match self.run_decided(&attempt, decision).await {
+                        Ok(outcome) => RunResult::Ended(self.finish(&attempt, outcome).await),
                         Err(_) => RunResult::Conflict,
                     },
                     false => RunResult::NotAllowed,
@@ -215,7 +215,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             }
         };
         match result {
-            RunResult::Ended(outcome) => *outcome,
+            RunResult::Ended(outcome) => outcome,
             RunResult::Conflict | RunResult::NotAllowed => {
                 self.indeterminate_call(call, unfinished(NOT_AGAIN), started).await
             }

@@ -25,13 +25,13 @@ const MAX_CONFLICTS: usize = 8;
 
 /// The outcome of a call that resumed.
 pub(crate) struct ResumedCall {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: Box<Outcome>,
     /// Answers that do not count.
     pub(crate) ignored: Vec<IgnoredAnswer>,
 }
 
-impl From<Outcome> for ResumedCall {
-    fn from(outcome: Outcome) -> Self {
+impl From<Box<Outcome>> for ResumedCall {
+    fn from(outcome: Box<Outcome>) -> Self {
         Self { outcome, ignored: Vec::new() }
     }
 }
@@ -155,7 +155,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         self.indeterminate_call(call, reason, started).await.into()
     }
 
-    async fn resume_after_other(&mut self, resume: ResumeContext<'_>, entry: LedgerEntry) -> Outcome {
+    async fn resume_after_other(&mut self, resume: ResumeContext<'_>, entry: LedgerEntry) -> Box<Outcome> {
         let ResumeContext { call, key, started, .. } = resume;
         let hooked = super::HookedCall::untouched(call.clone());
         let attempt = CallAttempt {
@@ -164,7 +164,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             ..CallAttempt::new(&hooked, key.clone(), started)
         };
         match self.wait_for_other_runner(&attempt, entry).await {
-            OtherRunner::Ended(outcome) => *outcome,
+            OtherRunner::Ended(outcome) => outcome,
             OtherRunner::Abandoned(entry) => self.run_abandoned(call, key, *entry, started).await,
             OtherRunner::Unknown(message) => {
                 self.indeterminate_call(call, unfinished(message), started).await
@@ -182,7 +182,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     ) -> Result<ResumedCall, Conflict> {
         let ResumeContext { ledger, call, key, started, .. } = resume;
         let Tallied { verified, tally, ignored } = tallied;
-        let resumed = |outcome: Outcome| ResumedCall { outcome, ignored: ignored.clone() };
+        let resumed = |outcome: Box<Outcome>| ResumedCall { outcome, ignored: ignored.clone() };
         if let NextStep::StayPending { is_early } = step {
             let why =
                 is_early.then(|| "the approval request was made later than the present time".to_owned());
@@ -203,7 +203,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 let decided = Some(decision).filter(|_| !self.context.services.observers.is_empty());
                 let approved = ApprovedRequest { question, tally, entry, decided, holds_claim: false };
                 return match self.run_approved(resume, approved).await {
-                    RunResult::Ended(outcome) => Ok(resumed(*outcome)),
+                    RunResult::Ended(outcome) => Ok(resumed(outcome)),
                     RunResult::Conflict | RunResult::NotAllowed => Err(Conflict),
                 };
             }
@@ -222,7 +222,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             }
             None => refusal(&verified.question, reason_code::CANCELLED, &[], None),
         };
-        let hooked = self.run_before_hooks(verified.question.current_call(call)).await;
+        let hooked = self.run_before_hooks(verified.question.current_call(call).into()).await;
         let attempt = CallAttempt {
             entry: Some(entry),
             at_most_once: true,
@@ -258,7 +258,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     /// nobody knows who wrote the request into the history.
     async fn request_again(&mut self, resume: ResumeContext<'_>, why: &InvalidRequest) -> ResumedCall {
         let ResumeContext { call, key, started, .. } = resume;
-        let hooked = self.run_before_hooks(call.clone()).await;
+        let hooked = self.run_before_hooks(call.clone().into()).await;
         let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         let message = format!("the approval request of this call is invalid: {why}");
         // What the ledger knows under the key is not about this request.
@@ -274,7 +274,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         }
         let outcome = match may_ask {
             // A script around it may ask again.
-            true => match self.run_decided(&attempt, Box::new(decision)).await {
+            true => match self.run_decided(&attempt, decision).await {
                 Ok(outcome) => outcome,
                 Err(_) => self.indeterminate(&attempt, unfinished(NOT_AGAIN)),
             },
@@ -290,17 +290,17 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     }
 
     /// A call that stays pending under its request.
-    fn pending(&self, call: &ToolCall, request: ApprovalRequest, why: Option<String>) -> Outcome {
+    fn pending(&self, call: &ToolCall, request: ApprovalRequest, why: Option<String>) -> Box<Outcome> {
         let message = why.or_else(|| request.message.clone()).unwrap_or_default();
         let policy = request.policies.first().cloned();
         let reason = Reason { policy, code: reason_code::APPROVAL_REQUIRED.to_owned(), message };
         let of = (call.id.as_str(), call.tool.as_str());
         let (input, revision) = (request.input.clone(), self.context.kernel.revision());
-        Outcome {
+        Box::new(Outcome {
             approval: Some(request),
             replayed: true,
             ..Outcome::new(of, OutcomeKind::Suspended, input, reason, revision)
-        }
+        })
     }
 
     /// A call that stays pending as long as the ledger does not answer. If the store was altered, nobody knows whether it ran.
@@ -309,7 +309,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         resume: ResumeContext<'_>,
         request: ApprovalRequest,
         error: &LedgerError,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let reason = unavailable_ledger(error);
         if reason.code == reason_code::STATE_ALTERED {
             return self.indeterminate_call(resume.call, reason, resume.started).await;

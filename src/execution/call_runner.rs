@@ -50,7 +50,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     /// Looks a call up in the ledger, and has hooks see it if it is new.
     pub(crate) async fn prepare(
         &mut self,
-        call: ToolCall,
+        call: Box<ToolCall>,
         occurrence: String,
         stored: &Result<(), StoreError>,
     ) -> PreparedCall {
@@ -94,7 +94,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     }
 
     /// Runs the `before` hooks. If one of them aborted the run, nothing starts any more.
-    pub(crate) async fn run_before_hooks(&mut self, call: ToolCall) -> HookedCall {
+    pub(crate) async fn run_before_hooks(&mut self, call: Box<ToolCall>) -> HookedCall {
         let hooked = self.context.hooks.before(call).await;
         if let Some(reason) = self.context.hooks.run.abort_reason() {
             self.state.halt(&reason);
@@ -115,7 +115,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     pub(crate) fn decide<'c>(&self, prepared: &'c PreparedCall) -> Option<Box<Decision<'c>>> {
         let is_new = matches!(prepared.lookup, LedgerLookup::New(_));
         let held = HeldResources::default();
-        is_new.then(|| Box::new(prepared.hooked.decide(&self.context.kernel, self.state, held)))
+        is_new.then(|| prepared.hooked.decide(&self.context.kernel, self.state, held))
     }
 
     /// Brings a prepared call to its outcome, by its decision if it is new, and by its ledger entry otherwise.
@@ -124,7 +124,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         prepared: &'c PreparedCall,
         decision: Option<Box<Decision<'c>>>,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let hooked = &prepared.hooked;
         self.start_recording();
         match (&prepared.lookup, decision) {
@@ -162,7 +162,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         &mut self,
         attempt: &CallAttempt<'c>,
         mut decision: Box<Decision<'c>>,
-    ) -> Result<Outcome, ClaimError> {
+    ) -> Result<Box<Outcome>, ClaimError> {
         // A call that is refused anyway counts nothing, and one that runs again was counted when it ran first.
         let is_tool_call = attempt.hooked.call.method().is_none();
         let is_counted = decision.effect() < Effect::Invalid && !attempt.holds_claim && is_tool_call;
@@ -202,7 +202,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         &mut self,
         attempt: &CallAttempt<'c>,
         mut decision: Box<Decision<'c>>,
-    ) -> Result<Outcome, ClaimError> {
+    ) -> Result<Box<Outcome>, ClaimError> {
         let mut granted = None;
         let mut limits = AcquiredLimits::default();
         let was_suspended = decision.effect() == Effect::Suspend;
@@ -216,8 +216,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             };
             let decide =
                 |state: &SessionState, held: HeldResources<'_>| attempt.hooked.decide(kernel, state, held);
-            let (admitted, by) = boxed(admission.admit(*decision, decide)).await;
-            (*decision, granted) = (admitted, by);
+            (decision, granted) = boxed(admission.admit(decision, decide)).await;
             // When it was decided, it was not known to require the approval of a limit.
             if !was_suspended && !self.context.session.keeps_recorded_course {
                 self.defer_if_suspended(&mut decision);
@@ -238,11 +237,11 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             Effect::Answer => match CallResponse::from_decision(&decision) {
                 Some(response) => {
                     let execution = Ok(response).into();
-                    Ok(self.context.kernel.settle(*decision, execution, self.state, attempt.started))
+                    Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))
                 }
-                None => Ok(boxed(self.refuse(attempt, *decision)).await),
+                None => Ok(boxed(self.refuse(attempt, decision)).await),
             },
-            _ => Ok(boxed(self.refuse(attempt, *decision)).await),
+            _ => Ok(boxed(self.refuse(attempt, decision)).await),
         }
     }
 
@@ -263,7 +262,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         attempt: &CallAttempt<'c>,
         mut decision: Box<Decision<'c>>,
         mut limits: AcquiredLimits,
-    ) -> Result<Outcome, ClaimError> {
+    ) -> Result<Box<Outcome>, ClaimError> {
         if attempt.needs_claim() {
             boxed(self.context.claim(attempt, self.state)).await?;
         }
@@ -272,21 +271,21 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             self.report_start(&decision);
             boxed(self.refuse_unrecorded(&mut decision)).await;
             if !decision.is_permitted() {
-                return Ok(boxed(self.refuse(attempt, *decision)).await);
+                return Ok(boxed(self.refuse(attempt, decision)).await);
             }
         }
-        let chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
+        let mut chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
         // On the heap: what is around a tool is large, and a tool may make calls itself.
         match Box::pin(chain.run(&mut decision)).await {
             Ok(execution) => {
-                Ok(self.context.kernel.settle(*decision, execution, self.state, attempt.started))
+                Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))
             }
             Err(stopped) => Ok(boxed(self.refuse_started(attempt, stopped, decision.input())).await),
         }
     }
 
     /// Ends an attempt: `after` hooks see the outcome, and the ledger records it.
-    pub(super) async fn finish(&mut self, attempt: &CallAttempt<'_>, mut outcome: Outcome) -> Outcome {
+    pub(super) async fn finish(&mut self, attempt: &CallAttempt<'_>, mut outcome: Box<Outcome>) -> Box<Outcome> {
         let is_suspended = outcome.outcome == OutcomeKind::Suspended;
         if !is_suspended && !self.context.hooks.all.is_empty() {
             let (call, kernel, state) = (&attempt.hooked.call, self.context.kernel, &*self.state);

@@ -21,9 +21,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         attempt: &CallAttempt<'_>,
         input: Value,
         result: Result<ToolResponse, ToolError>,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let kernel = self.silent_kernel();
-        let decision = attempt.hooked.decide(&kernel, self.state, HeldResources::default()).into_permitted();
+        let mut decision = attempt.hooked.decide(&kernel, self.state, HeldResources::default());
+        decision.permit();
         let response = match result {
             Ok(response) => CallResponse::executed(response.output, response.dry),
             Err(error) => CallResponse::failed(error),

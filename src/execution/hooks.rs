@@ -35,10 +35,10 @@ pub(crate) struct HookRunner<'h> {
 
 /// A call as hooks left it, with their decisions on it.
 pub(crate) struct HookedCall {
-    /// The call that is decided.
-    pub(crate) call: ToolCall,
+    /// The call that is decided. On the heap: every future that passes it on has room for it.
+    pub(crate) call: Box<ToolCall>,
     /// The call as the model made it, if hooks changed its arguments or its context.
-    requested: Option<ToolCall>,
+    requested: Option<Box<ToolCall>>,
     verdict: HookDecision,
     required: Vec<ExtraApproval>,
     offered: bool,
@@ -65,13 +65,13 @@ impl HookDecision {
 
 impl HookedCall {
     /// A call that no hook has seen.
-    pub(crate) fn untouched(call: ToolCall) -> Self {
-        Self { call, requested: None, verdict: HookDecision::Continue, required: Vec::new(), offered: true }
+    pub(crate) fn untouched(call: impl Into<Box<ToolCall>>) -> Self {
+        Self { call: call.into(), requested: None, verdict: HookDecision::Continue, required: Vec::new(), offered: true }
     }
 
     /// The call as the model made it.
     pub(crate) fn requested(&self) -> &ToolCall {
-        self.requested.as_ref().unwrap_or(&self.call)
+        self.requested.as_deref().unwrap_or(&self.call)
     }
 
     /// The model was not offered the tool: the call is denied, whatever else is decided.
@@ -85,7 +85,7 @@ impl HookedCall {
         kernel: &Kernel<'_>,
         state: &SessionState,
         held: HeldResources<'_>,
-    ) -> Decision<'c> {
+    ) -> Box<Decision<'c>> {
         let mut decision = kernel.decide_holding(&self.call, state, held);
         for requirement in &self.required {
             decision.require_approval(requirement.clone(), held.permits);
@@ -116,7 +116,7 @@ impl HookedCall {
 
 impl<'h> HookRunner<'h> {
     /// Runs the `before` hooks, each on the arguments as the one before left them. A hook that panics blocks the call.
-    pub(crate) async fn before(&self, call: ToolCall) -> HookedCall {
+    pub(crate) async fn before(&self, call: Box<ToolCall>) -> HookedCall {
         let mut hooked = HookedCall::untouched(call);
         for hook in self.all {
             let action = match self.concerns(hook, &hooked.call) {
@@ -132,7 +132,7 @@ impl<'h> HookRunner<'h> {
                 Some(BeforeAction::Continue) => continue,
                 Some(BeforeAction::Edit(input)) => {
                     hooked.requested.get_or_insert_with(|| hooked.call.clone());
-                    hooked.call = hooked.call.with_input(input);
+                    *hooked.call = hooked.call.with_input(input);
                     continue;
                 }
                 Some(BeforeAction::Annotate(members)) => {
@@ -161,9 +161,9 @@ impl<'h> HookRunner<'h> {
     pub(crate) async fn after(
         &self,
         call: &ToolCall,
-        mut outcome: Outcome,
+        mut outcome: Box<Outcome>,
         redact: impl Fn(&mut Outcome),
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let matching: Vec<&Arc<dyn Middleware>> =
             self.all.iter().rev().filter(|hook| self.concerns(hook, call) == Some(true)).collect();
         for hook in &matching {

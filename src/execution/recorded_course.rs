@@ -22,8 +22,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Err(error) => Err(error),
         };
         let kernel = self.silent_kernel();
-        let decision = attempt.hooked.decide(&kernel, self.state, HeldResources::default());
-        let mut decision = decision.into_permitted();
+        let mut decision = attempt.hooked.decide(&kernel, self.state, HeldResources::default());
+        decision.permit();
         let one = BudgetAmounts { calls: Some(Amount::from_whole(1)), ..BudgetAmounts::default() };
         // What is used up already stays as it is.
         if call.method().is_none() {

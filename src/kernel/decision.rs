@@ -58,11 +58,38 @@ pub(crate) struct ExtraApproval {
     pub(crate) expires: Option<Duration>,
 }
 
+/// The call of a decision. On the heap if the decision has its own, for few have, and all have room for it.
+#[derive(Clone, Debug)]
+pub(super) enum DecidedCall<'c> {
+    Borrowed(&'c ToolCall),
+    Owned(Box<ToolCall>),
+}
+
+impl DecidedCall<'_> {
+    fn into_owned(self) -> DecidedCall<'static> {
+        DecidedCall::Owned(match self {
+            Self::Borrowed(call) => Box::new(call.clone()),
+            Self::Owned(call) => call,
+        })
+    }
+}
+
+impl std::ops::Deref for DecidedCall<'_> {
+    type Target = ToolCall;
+
+    fn deref(&self) -> &ToolCall {
+        match self {
+            Self::Borrowed(call) => call,
+            Self::Owned(call) => call,
+        }
+    }
+}
+
 /// The decision on one call. It borrows the call's arguments unless a policy changed them, and names policies
 /// only on request, so that a call that nothing stops costs no allocation.
 #[derive(Debug)]
 pub struct Decision<'c> {
-    pub(super) call: Cow<'c, ToolCall>,
+    pub(super) call: DecidedCall<'c>,
     pub(super) effect: Effect,
     pub(super) reason: Option<Reason>,
     /// The policy that determines the reason, which is made when it is asked for.
@@ -96,7 +123,7 @@ impl<'c> Decision<'c> {
     /// A call that may run, as far as nothing else is known.
     pub(super) fn new(call: &'c ToolCall) -> Self {
         Self {
-            call: Cow::Borrowed(call),
+            call: DecidedCall::Borrowed(call),
             effect: Effect::Run,
             reason: None,
             fixed_reason: None,
@@ -219,21 +246,15 @@ impl<'c> Decision<'c> {
         }
     }
 
-    /// The same decision for a call that ran all the same: nothing stops it, answers it or wraps it.
-    pub(crate) fn into_permitted(self) -> Self {
-        Self {
-            effect: Effect::Run,
-            reason: None,
-            fixed_reason: None,
-            approvals: SmallVec::new(),
-            unmatched: SmallVec::new(),
-            answer: None,
-            wrappers: SmallVec::new(),
-            question: None,
-            required: Vec::new(),
-            given: None,
-            ..self
-        }
+    /// The call ran all the same: nothing stops it, answers it or wraps it.
+    pub(crate) fn permit(&mut self) {
+        self.effect = Effect::Run;
+        (self.reason, self.fixed_reason) = (None, None);
+        self.approvals.clear();
+        self.unmatched.clear();
+        self.wrappers.clear();
+        self.required.clear();
+        (self.answer, self.given, self.question) = (None, None, None);
     }
 
     /// Suspends the call for a policy's request that is not an `approval` policy's.
@@ -299,7 +320,7 @@ impl<'c> Decision<'c> {
     /// The same decision with its own copies of call and arguments.
     pub(crate) fn into_owned(self) -> Decision<'static> {
         Decision {
-            call: Cow::Owned(self.call.into_owned()),
+            call: self.call.into_owned(),
             input: Cow::Owned(self.input.into_owned()),
             effect: self.effect,
             reason: self.reason,

@@ -52,6 +52,7 @@ pub(crate) use session_use::SessionUse;
 pub(crate) use trace::Trace;
 
 use std::borrow::Cow;
+use std::borrow::BorrowMut;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -104,21 +105,33 @@ impl<'k> Kernel<'k> {
     /// Fails closed: whatever goes wrong, a panic included, denies; so does a call for which the policies need
     /// more than [`DECISION_UNITS`](crate::work_limit::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        self.decide_holding(call, session, HeldResources::default())
+        self.decide_as(call, session, HeldResources::default(), |decision| decision)
     }
 
-    /// The same for a call that holds acquired limits or approvals already.
+    /// The same for a call that holds acquired limits or approvals already. On the heap, for a decision that is acted upon is passed on often.
     pub(crate) fn decide_holding<'c>(
         &self,
         call: &'c ToolCall,
         session: &SessionState,
         held: HeldResources<'_>,
-    ) -> Decision<'c> {
+    ) -> Box<Decision<'c>> {
+        self.decide_as(call, session, held, Box::new)
+    }
+
+    fn decide_as<'c, D: BorrowMut<Decision<'c>>>(
+        &self,
+        call: &'c ToolCall,
+        session: &SessionState,
+        held: HeldResources<'_>,
+        place: impl Fn(Decision<'c>) -> D,
+    ) -> D {
         let mut meter = WorkMeter::for_decision();
-        let mut decision = guarded(call, || meter.run_nested(|| self.decide_unguarded(call, session, held)));
+        let decide = || meter.run_nested(|| place(self.decide_unguarded(call, session, held)));
+        let mut placed = guarded(decide, || place(undecidable(call)));
+        let decision = placed.borrow_mut();
         decision.work = meter.decision_units_used();
-        notify(self.listener, &Event::Decided(&decision));
-        decision
+        notify(self.listener, &Event::Decided(decision));
+        placed
     }
 
     fn decide_unguarded<'c>(
@@ -362,9 +375,18 @@ impl<'k> Kernel<'k> {
 }
 
 /// Denies if deciding panics.
-fn guarded<'c>(call: &'c ToolCall, decide: impl FnOnce() -> Decision<'c>) -> Decision<'c> {
-    catch_unwind(AssertUnwindSafe(decide))
-        .unwrap_or_else(|_| Decision::refused(call, Effect::Deny, reason_code::INTERNAL_ERROR, UNDECIDABLE))
+fn guarded<D>(decide: impl FnOnce() -> D, deny: impl FnOnce() -> D) -> D {
+    catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|_| deny())
+}
+
+/// The decision on a call on which Callgate itself failed.
+fn undecidable(call: &ToolCall) -> Decision<'_> {
+    Decision::refused(
+        call,
+        Effect::Deny,
+        reason_code::INTERNAL_ERROR,
+        UNDECIDABLE,
+    )
 }
 
 /// The message for a call on which Callgate itself failed.
@@ -377,7 +399,7 @@ mod tests {
     #[test]
     fn a_panic_while_deciding_denies() {
         let call = ToolCall::new("c1", "pay", crate::json::json!({}));
-        let decision = guarded(&call, || panic!("a mistake in Callgate"));
+        let decision = guarded(|| panic!("a mistake in Callgate"), || undecidable(&call));
         assert_eq!((decision.effect(), decision.is_permitted()), (Effect::Deny, false));
         assert_eq!(decision.reason().code, reason_code::INTERNAL_ERROR);
     }

@@ -35,11 +35,11 @@ impl Kernel<'_> {
     /// After a panic in here nothing of the result is shown: it may not be redacted yet.
     pub(crate) fn settle(
         &self,
-        decision: Decision<'_>,
+        decision: Box<Decision<'_>>,
         execution: Execution,
         session: &mut SessionState,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let call = decision.call.clone();
         let mut meter = WorkMeter::after_decision(decision.work);
         let settle = || meter.run_nested(|| self.settle_unguarded(decision, execution, session, started));
@@ -52,7 +52,7 @@ impl Kernel<'_> {
     /// Settles a call that ran when it was recorded: its labels and facts stay, and its outcome is of no use.
     pub(crate) fn settle_recorded(
         &self,
-        decision: Decision<'_>,
+        decision: Box<Decision<'_>>,
         result: Result<Value, ToolError>,
         session: &mut SessionState,
         started: Instant,
@@ -65,11 +65,11 @@ impl Kernel<'_> {
 
     fn settle_unguarded(
         &self,
-        mut decision: Decision<'_>,
+        mut decision: Box<Decision<'_>>,
         mut execution: Execution,
         session: &mut SessionState,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         if let Some(input) = execution.input.take() {
             decision.input = Cow::Owned(input);
         }
@@ -241,7 +241,7 @@ impl<'a> OutcomeBuilder<'a> {
         decision: &Decision<'_>,
         session: &SessionState,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         self.begin_policy();
         let (input, (code, message, error), approval, audit, printed) = {
             let view = self.view(&decision.input, session);
@@ -279,7 +279,7 @@ impl<'a> OutcomeBuilder<'a> {
         };
         let mut trace = self.recorder.into_trace();
         printed.into_iter().for_each(|(by, line)| trace.note_printed(by, [line]));
-        Outcome {
+        Box::new(Outcome {
             id: self.subject.call.id.clone(),
             tool: self.subject.call.tool.clone(),
             session: None,
@@ -298,7 +298,7 @@ impl<'a> OutcomeBuilder<'a> {
             retry_after_ms: decision.retry_after.map(millis_up),
             revision: kernel.revision(),
             duration_us: micros_since(started),
-        }
+        })
     }
 
     /// A text that a script or a hook wrote, with all redactions of this call.

@@ -185,7 +185,7 @@ impl ConcurrentSession {
         let requester = self.inner.approval_scope.as_deref();
         // Hooks may ask, and change what is asked about: the approval is looked up before they see the call.
         let recalls_first = requester.is_some() && !self.inner.queue().session.hooks.is_empty();
-        let call = self.inner.queue().session.name_call(call);
+        let call = self.inner.queue().session.name_call(Box::new(call));
         let mut turn = self.inner.enter(&call, self.task.as_ref(), order);
         let hooked = match recalls_first {
             true => HookedCall::untouched(call),
@@ -198,9 +198,9 @@ impl ConcurrentSession {
         runner.context.session.approval_scope = requester;
         let (lookup, mut hooked) = match requester {
             Some(requester) if recalls_first || runner.may_ask(&hooked.call) => {
-                let (call, lookup) = runner.recall(hooked.call, requester).await;
+                let (call, lookup) = runner.recall(*hooked.call, requester).await;
                 match lookup {
-                    LedgerLookup::New(_) => (lookup, runner.run_before_hooks(call).await),
+                    LedgerLookup::New(_) => (lookup, runner.run_before_hooks(call.into()).await),
                     lookup => (lookup, HookedCall::untouched(call)),
                 }
             }
@@ -218,7 +218,7 @@ impl ConcurrentSession {
         self.record_outcome().await;
         // If the store does not answer, the next call stores it.
         let _ = self.save_state().await;
-        outcome
+        *outcome
     }
 
     /// Resumes a pending call with the request as it was given out, and the answers beside those in the store.
@@ -275,7 +275,7 @@ impl ConcurrentSession {
         self.record_outcome().await;
         // If the store does not answer, the next call stores it.
         let _ = self.save_state().await;
-        outcome
+        *outcome
     }
 
     /// The request of an approval id, as it was given out. Returns `None` if the store does not have it.

@@ -129,7 +129,7 @@ impl Session {
                 None => runner.resume_unasked(call, &key, started).await.into(),
             };
             round.ignored.extend(ignored);
-            outcomes.insert(found.place, runner.report(call, outcome));
+            outcomes.insert(found.place, *runner.report(call, outcome));
         }
         runner.context.services.observers.record_outcomes().await;
         for found in &found {
@@ -211,7 +211,7 @@ impl Session {
         let outcome = runner.indeterminate_call(call, unfinished(message), Instant::now()).await;
         let outcome = runner.report(call, outcome);
         runner.context.services.observers.record_outcomes().await;
-        outcome
+        *outcome
     }
 
     /// Reads the ledger's entries of the calls with a request that were not read yet: one of them may have an answer that ends the run. If
@@ -267,7 +267,7 @@ impl Session {
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// A call of a history that has neither a result nor a request. If the ledger knows it, it resumes;
     /// otherwise it started, and nobody knows how it ended.
-    async fn resume_unasked(&mut self, call: &ToolCall, key: &LedgerKey, started: Instant) -> Outcome {
+    async fn resume_unasked(&mut self, call: &ToolCall, key: &LedgerKey, started: Instant) -> Box<Outcome> {
         match self.context.ledger(call).find(key).await {
             Ok(Some(entry)) if entry.is_for_call(call) => {
                 let entry = EntrySnapshot::Read(Some(Box::new(entry)));

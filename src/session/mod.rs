@@ -25,6 +25,7 @@ pub use run_end::DeferredTasks;
 pub use sdk_session::{SdkCallResult, SdkSession, SdkSessionGuard};
 pub use skills::SkillAmendment;
 
+use std::borrow::BorrowMut;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -231,7 +232,7 @@ impl Session {
     /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
     pub async fn execute(&mut self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
-        let call = self.name_call(call);
+        let call = self.name_call(Box::new(call));
         let name = self.name_occurrence(&call);
         self.halt_if_aborted();
         let stored = self.refresh_state().await;
@@ -242,8 +243,8 @@ impl Session {
         let outcome = runner.run_prepared(&prepared, decision, started).await;
         let outcome = runner.report(&prepared.hooked.call, outcome);
         runner.context.services.observers.record_outcomes().await;
-        self.release_names(std::iter::once((&name, &outcome)));
-        outcome
+        self.release_names(std::iter::once((&name, &*outcome)));
+        *outcome
     }
 
     /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the
@@ -375,11 +376,12 @@ impl Session {
     }
 
     /// Gives a call without an id one, for approvals and results need it.
-    fn name_call(&mut self, mut call: ToolCall) -> ToolCall {
+    fn name_call<C: BorrowMut<ToolCall>>(&mut self, mut named: C) -> C {
+        let call = named.borrow_mut();
         if call.id.is_empty() {
             self.unnamed_calls += 1;
             call.id = format!("call_{}", self.unnamed_calls);
         }
-        call
+        named
     }
 }

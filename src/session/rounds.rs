@@ -51,7 +51,7 @@ impl Session {
         let mut runner = self.runner(&scope, executor);
         let mut prepared = Vec::with_capacity(calls.len());
         for (call, occurrence) in calls.into_iter().zip(occurrences) {
-            prepared.push(runner.prepare(call, occurrence, &stored).await);
+            prepared.push(runner.prepare(call.into(), occurrence, &stored).await);
         }
         let size = prepared.len();
         let mut decisions: Vec<Option<Box<Decision<'_>>>> = Vec::with_capacity(size);
@@ -79,7 +79,7 @@ impl Session {
             let outcome = runner.run_prepared(prepared, decision, started).await;
             let outcome = runner.report(&prepared.hooked.call, outcome);
             runner.round.end(&outcome);
-            outcomes.push(outcome);
+            outcomes.push(*outcome);
             if let Some(reason) = runner.context.hooks.run.abort_reason() {
                 runner.state.halt(&reason);
                 has_changed = true;

@@ -155,7 +155,7 @@ impl<E: ToolExecutor> SdkSession<E> {
             calls.iter().map(|call| session.state.unique_call_id(&call.id)).collect();
         let mut runner = session.runner(&scope, &self.inner.executor);
         for (position, (call, occurrence)) in calls.into_iter().zip(occurrences).enumerate() {
-            let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
+            let prepared = runner.prepare(call.clone().into(), occurrence, &stored).await;
             announced.push(AnnouncedCall { position, call, prepared, planned: None, scope: scope.clone() });
         }
         for AnnouncedCall { prepared, planned, .. } in announced.iter_mut() {
@@ -175,7 +175,7 @@ impl<E: ToolExecutor> SdkSession<E> {
         let result = driven.session.result_for_model(&outcome);
         drop(driven);
         self.inner.made.notify_waiters();
-        SdkCallResult { outcome, result }
+        SdkCallResult { outcome: *outcome, result }
     }
 
     /// Puts the results of the round, and the approval requests of suspended calls, into the SDK's history,

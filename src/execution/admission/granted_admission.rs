@@ -20,9 +20,9 @@ impl<E: ToolExecutor> GrantedAdmission<'_, E> {
     /// Returns the decision after admission, and the approvals that were granted earlier. `decide` decides the call again.
     pub(in crate::execution) async fn admit<'c>(
         self,
-        mut decision: Decision<'c>,
-        decide: impl Fn(&SessionState, HeldResources<'_>) -> Decision<'c>,
-    ) -> (Decision<'c>, Option<ApprovalRecord>) {
+        mut decision: Box<Decision<'c>>,
+        decide: impl Fn(&SessionState, HeldResources<'_>) -> Box<Decision<'c>>,
+    ) -> (Box<Decision<'c>>, Option<ApprovalRecord>) {
         let Self { context, attempt, limits, state } = self;
         let mut permits = attempt.permits.clone();
         let mut granted: Option<ApprovalRecord> = None;

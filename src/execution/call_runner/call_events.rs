@@ -44,7 +44,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     }
 
     /// Notifies listeners and observers of the outcome of a call.
-    pub(crate) fn report(&self, call: &ToolCall, mut outcome: Outcome) -> Outcome {
+    pub(crate) fn report(&self, call: &ToolCall, mut outcome: Box<Outcome>) -> Box<Outcome> {
         let CallContext { kernel, services, session, .. } = &self.context;
         outcome.session = session.name.map(str::to_owned);
         notify(kernel.listener, &Event::Ended(&outcome));

@@ -16,7 +16,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         attempt: &CallAttempt<'_>,
         effect: Effect,
         reason: Reason,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let mut decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         decision.refuse(effect, reason, None);
         let outcome = self.refuse(attempt, decision).await;
@@ -30,8 +30,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         key: &LedgerKey,
         error: &LedgerError,
         started: Instant,
-    ) -> Outcome {
-        let hooked = self.run_before_hooks(call.clone()).await;
+    ) -> Box<Outcome> {
+        let hooked = self.run_before_hooks(call.clone().into()).await;
         let attempt = CallAttempt::new(&hooked, key.clone(), started);
         let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         decision.refuse(Effect::Deny, unavailable_ledger(error), None);
@@ -56,7 +56,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         &mut self,
         attempt: &CallAttempt<'_>,
         reason: Reason,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         let execution = Execution::broken(reason, OutcomeKind::Indeterminate);
         self.context.kernel.settle(decision, execution, self.state, attempt.started)
@@ -68,8 +68,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         call: &ToolCall,
         reason: Reason,
         started: Instant,
-    ) -> Outcome {
-        let hooked = self.run_before_hooks(call.clone()).await;
+    ) -> Box<Outcome> {
+        let hooked = self.run_before_hooks(call.clone().into()).await;
         let key = self.context.call_key(call.id.clone());
         self.indeterminate(&CallAttempt::new(&hooked, key, started), reason)
     }

@@ -117,7 +117,11 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     }
 
     /// Executes a call that may run. Errors: it was stopped before its tool was called.
-    pub(super) async fn run(mut self, decision: &mut Decision<'_>) -> Result<Execution, StoppedExecution> {
+    /// Leaves the chain without its trace and records. By reference: by value, the future would have room for it twice.
+    pub(super) async fn run(
+        &mut self,
+        decision: &mut Decision<'_>,
+    ) -> Result<Execution, StoppedExecution> {
         self.trace = decision.take_trace();
         let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
         let wrappers = decision.wrappers();
@@ -140,8 +144,9 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             (_, result) => result,
         };
         let kernel = &self.context.kernel;
-        let Self { trace, attempts, input, records, state, .. } = self;
-        decision.put_trace(trace);
+        decision.put_trace(std::mem::take(&mut self.trace));
+        let attempts = self.attempts;
+        let (input, records) = (self.input.take(), std::mem::take(&mut self.records));
         let result = match result {
             // A call that may run only once has failed, and it is unknown whether it took effect.
             Ok(CallResponse { result: Err(error), source, .. }) if is_unknown => {
@@ -156,7 +161,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
                 decision.put_trace(refused.take_trace());
                 let (reason, halts) = (refused.reason(), refused.effect() == Effect::Halt);
                 if halts {
-                    kernel.halt(&refused, state);
+                    kernel.halt(&refused, self.state);
                 }
                 let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Failed };
                 Err(Broken { policy: None, reason, kind })
@@ -296,7 +301,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         stored.map_err(|error| {
             let message = format!("the facts that this call stores when it starts can't be stored: {error}");
             let decision = Decision::refused(call, Effect::Deny, error.code(), &message);
-            self.refused(decision).into()
+            self.refused(Box::new(decision)).into()
         })
     }
 

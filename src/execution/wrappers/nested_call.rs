@@ -31,7 +31,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         // Hooks have seen the call's own arguments; others are new to them.
         let hooked = match is_own {
             true => None,
-            false => Some(context.hooks.before(call.clone()).await),
+            false => Some(context.hooks.before(call.clone().into()).await),
         };
         let decide = |state: &SessionState, held: HeldResources<'_>| match &hooked {
             Some(hooked) => hooked.decide(&context.kernel, state, held),
@@ -66,7 +66,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
     }
 
     /// A refusal of a nested call, with the trace of the call so far.
-    pub(super) fn refused(&self, decision: Decision<'_>) -> Box<Decision<'static>> {
+    pub(super) fn refused(&self, decision: Box<Decision<'_>>) -> Box<Decision<'static>> {
         let mut decision = decision.into_owned();
         let mut trace = self.trace.clone();
         trace.append(decision.take_trace());

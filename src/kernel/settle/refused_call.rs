@@ -17,12 +17,12 @@ impl Kernel<'_> {
     /// A panic in here denies.
     pub(crate) fn refuse(
         &self,
-        decision: Decision<'_>,
+        decision: Box<Decision<'_>>,
         approval_id: &str,
         records: Records,
         session: &mut SessionState,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
         let mut meter = WorkMeter::after_decision(decision.work);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
@@ -40,12 +40,12 @@ impl Kernel<'_> {
 
     fn refuse_unguarded(
         &self,
-        mut decision: Decision<'_>,
+        mut decision: Box<Decision<'_>>,
         approval_id: &str,
         records: Records,
         session: &mut SessionState,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let kind = match decision.effect {
             Effect::Suspend => OutcomeKind::Suspended,
             Effect::Invalid => OutcomeKind::Invalid,
@@ -73,16 +73,16 @@ impl Kernel<'_> {
         kind: OutcomeKind,
         message: &str,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let reason = Reason {
             policy: None,
             code: reason_code::INTERNAL_ERROR.to_owned(),
             message: message.to_owned(),
         };
-        Outcome {
+        Box::new(Outcome {
             error: (kind == OutcomeKind::Failed).then(|| message.to_owned()),
             duration_us: micros_since(started),
             ..Outcome::new((&call.id, &call.tool), kind, WITHHELD.into(), reason, self.revision())
-        }
+        })
     }
 }

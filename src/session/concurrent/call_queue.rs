@@ -169,7 +169,7 @@ impl Inner {
 
     /// Runs the hooks on a new call before it is known whether it waits, for that depends on what they make of
     /// it.
-    pub(super) async fn hooked(&self, call: ToolCall) -> HookedCall {
+    pub(super) async fn hooked(&self, call: Box<ToolCall>) -> HookedCall {
         let mut session = {
             let line = self.queue();
             if line.session.hooks.is_empty() {

@@ -127,7 +127,7 @@ impl ConcurrentSession {
         drop(turn);
         self.record_outcome().await;
         self.save_state().await?;
-        Ok(outcome)
+        Ok(*outcome)
     }
 
     /// Policies that have to stay with a call while its tool runs can't act on one that is handed over.

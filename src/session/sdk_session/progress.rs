@@ -89,7 +89,7 @@ impl SdkProgress {
         executor: &impl ToolExecutor,
         call: ToolCall,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         let stored = match self.session.stored_state().await {
             Ok(Some(stored)) => {
                 self.change_state(|state| stored.merge_into(state));
@@ -105,7 +105,7 @@ impl SdkProgress {
             let occurrence = session.state.unique_call_id(&call.id);
             let scope = session.scope();
             let mut runner = session.runner(&scope, executor);
-            let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
+            let prepared = runner.prepare(call.clone().into(), occurrence, &stored).await;
             let decision = runner.decide(&prepared);
             return runner.run_sdk_call(call, &prepared, decision, started).await;
         };
@@ -139,7 +139,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         prepared: &'c PreparedCall,
         mut decision: Option<Box<Decision<'c>>>,
         started: Instant,
-    ) -> Outcome {
+    ) -> Box<Outcome> {
         if let Some(decision) = &mut decision {
             self.defer_if_suspended(decision);
         }
