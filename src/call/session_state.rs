@@ -10,6 +10,8 @@ mod value_set;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 pub(crate) use changes::SessionChanges;
 pub use facts::fact_key;
 pub use value_set::{MAX_SET_BYTES, OnFull, SetBound};
@@ -34,6 +36,9 @@ pub const SESSION_MEMBERS: [&str; 10] = [
     "chunkIndex",
 ];
 
+/// Values by names that others choose: seeded at random, so that they can't choose names that collide.
+type NameMap<V> = HashMap<String, V, RandomState>;
+
 /// The state of one session: the `$.session` of the call document.
 ///
 /// Labels are only ever added. Facts are stored by name, or by name and keys. A label or fact whose own condition was undecided is
@@ -46,15 +51,15 @@ pub struct SessionState {
     sets: ValueSets,
     halt_message: Option<String>,
     /// The amounts acquired of limits that count by run.
-    acquired: HashMap<String, Amount>,
+    acquired: NameMap<Amount>,
     /// The last arguments with which each tool succeeded, the newest last.
-    successful_inputs: HashMap<String, Vec<Value>>,
+    successful_inputs: NameMap<Vec<Value>>,
     /// How often the model was invited to retry, by policy and tool.
     recoveries: Vec<((String, String), u64)>,
     /// How often each call id has occurred, because ids repeat.
-    occurrences: HashMap<String, u64>,
+    occurrences: NameMap<u64>,
     /// How often each approval was requested, and how often it had been when it was last approved.
-    questions: HashMap<String, u64>,
+    questions: NameMap<u64>,
     /// Whether calls of the run are pending.
     suspended: bool,
     /// The number of the run within the session.
@@ -75,11 +80,11 @@ impl Default for SessionState {
             unstored_facts: UnstoredFacts::default(),
             sets: ValueSets::default(),
             halt_message: None,
-            acquired: HashMap::new(),
-            successful_inputs: HashMap::new(),
+            acquired: NameMap::default(),
+            successful_inputs: NameMap::default(),
             recoveries: Vec::new(),
-            occurrences: HashMap::new(),
-            questions: HashMap::new(),
+            occurrences: NameMap::default(),
+            questions: NameMap::default(),
             suspended: false,
             run: 0,
             is_run_known: false,

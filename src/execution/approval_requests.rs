@@ -132,7 +132,11 @@ impl<E: ToolExecutor> CallContext<'_, E> {
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The outcome of a call that does not run. If it is suspended, an approval is requested.
-    pub(super) async fn refuse(&mut self, attempt: &CallAttempt<'_>, decision: Box<Decision<'_>>) -> Box<Outcome> {
+    pub(super) async fn refuse(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        decision: Box<Decision<'_>>,
+    ) -> Box<Outcome> {
         self.refuse_after(attempt, decision, Progress::default()).await
     }
 

@@ -1,5 +1,6 @@
 //! The life of one call, on one page: look up → hooks → decide → budget → limits → execute → settle → report.
 
+use std::pin::pin;
 use std::time::Instant;
 
 use super::admission::{AcquiredLimits, GrantedAdmission};
@@ -134,6 +135,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                     self.context.session.is_recorded || tool.is_some_and(|tool| tool.descriptor.once);
                 let attempt = CallAttempt { at_most_once, ..CallAttempt::new(hooked, key.clone(), started) };
                 let before = self.context.session.keeps_recorded_course.then(|| self.state.clone());
+                // On the heap: everything around a tool would otherwise be part of each future that waits for it.
                 let outcome = match Box::pin(self.run_decided(&attempt, decision)).await {
                     Ok(outcome) => self.finish(&attempt, outcome).await,
                     Err(error) => Box::pin(self.run_unclaimed(&attempt, error)).await,
@@ -171,8 +173,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             false => None,
         };
         let meter = WorkMeter::after_decision(decision.work());
-        // On the heap: everything around a tool would otherwise be part of each future that waits for it.
-        let ended = meter.scope(Box::pin(self.execute(attempt, decision))).await;
+        let ended = {
+            let execution = pin!(self.execute(attempt, decision));
+            meter.scope(execution).await
+        };
         // Only a call that may have reached its tool is counted.
         let may_have_run = ended.as_ref().is_ok_and(|outcome| may_have_run(outcome.outcome));
         if let Some(reserved) = reserved.filter(|_| !may_have_run) {
@@ -274,18 +278,22 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 return Ok(boxed(self.refuse(attempt, decision)).await);
             }
         }
-        let mut chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state);
+        let changed = decision.changed_call().map(Box::new);
+        let (call, wrappers, trace) = decision.execution_parts();
+        let mut chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state, trace);
         // On the heap: what is around a tool is large, and a tool may make calls itself.
-        match Box::pin(chain.run(&mut decision)).await {
-            Ok(execution) => {
-                Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started))
-            }
+        match Box::pin(chain.run(changed.as_deref().unwrap_or(call), wrappers)).await {
+            Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),
             Err(stopped) => Ok(boxed(self.refuse_started(attempt, stopped, decision.input())).await),
         }
     }
 
     /// Ends an attempt: `after` hooks see the outcome, and the ledger records it.
-    pub(super) async fn finish(&mut self, attempt: &CallAttempt<'_>, mut outcome: Box<Outcome>) -> Box<Outcome> {
+    pub(super) async fn finish(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        mut outcome: Box<Outcome>,
+    ) -> Box<Outcome> {
         let is_suspended = outcome.outcome == OutcomeKind::Suspended;
         if !is_suspended && !self.context.hooks.all.is_empty() {
             let (call, kernel, state) = (&attempt.hooked.call, self.context.kernel, &*self.state);

@@ -66,7 +66,13 @@ impl HookDecision {
 impl HookedCall {
     /// A call that no hook has seen.
     pub(crate) fn untouched(call: impl Into<Box<ToolCall>>) -> Self {
-        Self { call: call.into(), requested: None, verdict: HookDecision::Continue, required: Vec::new(), offered: true }
+        Self {
+            call: call.into(),
+            requested: None,
+            verdict: HookDecision::Continue,
+            required: Vec::new(),
+            offered: true,
+        }
     }
 
     /// The call as the model made it.

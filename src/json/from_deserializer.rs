@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use super::deserialize::unexpected;
+use super::value::Members;
 use super::{Map, Number, Value, lossless_transfer};
 
 /// Other deserializers pass numbers as integers and floats: a float becomes the shortest decimal that reads back as it.
@@ -115,7 +116,7 @@ impl<'de> Visitor<'de> for ForeignVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut read = Map::new();
+        let mut read = Members::default();
         while let Some(key) = members.next_key::<String>()? {
             if key == SERDE_JSON_NUMBER {
                 return Err(A::Error::custom(
@@ -128,6 +129,6 @@ impl<'de> Visitor<'de> for ForeignVisitor {
             }
             read.insert(key, members.next_value()?);
         }
-        Ok(Value::Object(read))
+        Ok(Value::Object(Map::from_members(read)))
     }
 }

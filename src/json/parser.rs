@@ -9,6 +9,7 @@ use indexmap::map::Entry;
 
 use super::number_text::ScannedNumber;
 use super::parse_error::{ParseError, ParseErrorKind as Kind, line_and_column};
+use super::value::Members;
 use super::{MAX_DEPTH, Map, Number, Value};
 
 pub(super) mod value_position;
@@ -168,14 +169,14 @@ impl<'t> JsonParser<'t> {
         if self.consume(b'}') {
             return Ok(Value::Object(Map::new()));
         }
-        let mut members = Map::with_capacity(USUAL_MEMBERS);
+        let mut members = Members::with_capacity_and_hasher(USUAL_MEMBERS, Default::default());
         loop {
             if self.peek() != Some(b'"') {
                 return Err(self.error(Kind::Expected("a key in double quotes")));
             }
             let at = self.offset;
             let key = self.string()?;
-            let entry = match members.entry(key) {
+            let entry = match members.entry(key.into_owned()) {
                 Entry::Vacant(entry) => entry,
                 Entry::Occupied(found) => {
                     return Err(ErrorAtOffset { kind: Kind::DuplicateKey(found.key().clone()), offset: at });
@@ -187,7 +188,7 @@ impl<'t> JsonParser<'t> {
             entry.insert(self.value(depth)?);
             self.skip_space();
             if self.consume(b'}') {
-                return Ok(Value::Object(members));
+                return Ok(Value::Object(Map::from_members(members)));
             }
             self.expect(b',', "`,` or `}`")?;
             self.skip_space();

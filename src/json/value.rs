@@ -7,6 +7,7 @@ use super::Number;
 
 mod map;
 
+pub(super) use map::Members;
 pub use map::{Entry, Map};
 
 /// A JSON value. Equality ignores the order of keys and the notation of numbers, but compares the exact values of numbers.

@@ -1,6 +1,7 @@
 //! Facts with `when: attempted`: a call whose tool is about to run + session → the changed session, and the trace.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::events::{Event, FactStored, notify};
 use super::phase_recorder::{Evaluation, PhaseRecorder};
@@ -11,13 +12,15 @@ use super::{CallScope, Kernel};
 use crate::call::{CallView, LetMemo, Masks, Phase, SessionState, ToolCall, Verdict};
 use crate::json::Value;
 use crate::middleware::{ExtractedFact, Fact, PolicyKind};
-use crate::policy::{Mode, ToolPolicies};
+use crate::policy::{CompiledPolicies, Mode, ToolPolicies};
 
 impl Kernel<'_> {
     /// Whether policies store facts when a call of this tool starts.
     pub(crate) fn has_attempted_facts(&self, call: &ToolCall) -> bool {
         let server = call.server.as_deref().unwrap_or_default();
-        self.layers.iter().any(|layer| !layer.tool_policies(server, &call.tool).start.is_empty())
+        let at_start =
+            |layer: &Arc<CompiledPolicies>| !layer.tool_policies(server, &call.tool).start.is_empty();
+        self.layers.iter().any(|layer| layer.acts_at_start() && at_start(layer))
     }
 
     /// Stores the facts of a call that starts with these arguments. After a panic in here they are unknown.

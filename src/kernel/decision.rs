@@ -218,6 +218,11 @@ impl<'c> Decision<'c> {
         &self.wrappers
     }
 
+    /// What executes the call: the call as it was made, what wraps it, and the trace that it continues.
+    pub(crate) fn execution_parts(&mut self) -> (&ToolCall, &[Wrapper], &mut Trace) {
+        (&self.call, &self.wrappers, &mut self.trace)
+    }
+
     pub(crate) fn take_trace(&mut self) -> Trace {
         std::mem::take(&mut self.trace)
     }
@@ -361,7 +366,7 @@ impl<'c> Decision<'c> {
                 (reason_code::APPROVED, format!("approved, as `{}` requires", policy.id))
             }
             (None, None) if self.approved => (reason_code::APPROVED, "approved".to_owned()),
-            (None, Some(policy)) => (reason_code::ALLOWED, format!("`{}` permits it", policy.id)),
+            (None, Some(policy)) => (reason_code::ALLOWED, ["`", &policy.id, "` permits it"].concat()),
             (None, None) => (reason_code::UNMATCHED, "no policy stops it".to_owned()),
         };
         Reason { policy: answer.or(permit).map(|policy| policy.id.clone()), code: code.to_owned(), message }

@@ -51,8 +51,8 @@ pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
 pub(crate) use trace::Trace;
 
-use std::borrow::Cow;
 use std::borrow::BorrowMut;
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -201,6 +201,9 @@ impl<'k> Kernel<'k> {
 
     /// The cache policies that a call of this tool invalidates.
     pub(crate) fn invalidated_by(&self, call: &ToolCall) -> Vec<PolicyHandle<'_>> {
+        if !self.layers.iter().any(|layer| layer.has_caches()) {
+            return Vec::new();
+        }
         let subject = self.subject(call);
         let layers = (0u32..).zip(self.layers.iter().zip(&subject.chains));
         let caches = layers.flat_map(|(layer, (policies, chain))| {
@@ -370,7 +373,10 @@ impl<'k> Kernel<'k> {
 
     /// The digest of the rules of all layers.
     pub fn revision(&self) -> String {
-        self.layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+")
+        match self.layers.as_slice() {
+            [bundle] => bundle.revision().to_owned(),
+            layers => layers.iter().map(|layer| layer.revision()).collect::<Vec<_>>().join("+"),
+        }
     }
 }
 
@@ -381,12 +387,7 @@ fn guarded<D>(decide: impl FnOnce() -> D, deny: impl FnOnce() -> D) -> D {
 
 /// The decision on a call on which Callgate itself failed.
 fn undecidable(call: &ToolCall) -> Decision<'_> {
-    Decision::refused(
-        call,
-        Effect::Deny,
-        reason_code::INTERNAL_ERROR,
-        UNDECIDABLE,
-    )
+    Decision::refused(call, Effect::Deny, reason_code::INTERNAL_ERROR, UNDECIDABLE)
 }
 
 /// The message for a call on which Callgate itself failed.

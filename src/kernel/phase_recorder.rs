@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use super::CallScope;
 use super::events::{Change, Event, EventListener, MatchStatus, PolicyEvaluated, notify};
-use super::policy_reference::{PolicyHandle, PolicyRef};
+use super::policy_reference::{Layers, PolicyHandle, PolicyRef};
 use super::trace::Trace;
-use crate::call::{CallView, Phase, Verdict};
+use crate::call::{CallView, Phase, PolicyTrace, Verdict};
 use crate::matcher::Truth;
 use crate::policy::Policy;
 
@@ -69,6 +69,11 @@ impl<'h> PhaseRecorder<'h> {
     /// The trace so far.
     pub(super) fn into_trace(self) -> Trace {
         self.trace.into_inner()
+    }
+
+    /// The trace so far, with the policies' names.
+    pub(super) fn named(&self, layers: &Layers) -> Vec<PolicyTrace> {
+        self.trace.borrow().named(layers)
     }
 
     /// Whether there is a listener.

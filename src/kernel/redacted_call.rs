@@ -157,7 +157,9 @@ impl<'a> CallScope<'a> {
 /// A redacted call, with the redactions for texts about it.
 pub(super) struct RedactedCall<'a> {
     pub(super) input: Cow<'a, Value>,
-    session: Cow<'a, SessionState>,
+    session: &'a SessionState,
+    /// The session as it is shown, if something in it is redacted.
+    shown_session: Option<Box<SessionState>>,
     redactions: SmallVec<[Redaction<'a>; 2]>,
     masks: Masks,
 }
@@ -170,18 +172,23 @@ impl<'a> RedactedCall<'a> {
     {
         let mut redactions = subject.redactions(&view);
         redactions.retain(|redaction| redaction.input);
-        let session = view.session.redacted();
+        let shown_session = match view.session.redacted() {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(session) => Some(Box::new(session)),
+        };
+        let session = view.session;
         let mut masks = Masks::new();
         let mut input = Cow::Borrowed(view.input);
         if !redactions.is_empty() || !view.session.masks().is_empty() {
             let redact = |value: &mut Value| redactions.iter().all(|redaction| redaction.value(value));
             let (layers, others) = (subject.layers, view.session.masks());
-            let redaction = ArgumentRedaction { layers, view, session: &session, others, redact: &redact };
+            let shown = shown_session.as_deref().unwrap_or(session);
+            let redaction = ArgumentRedaction { layers, view, session: shown, others, redact: &redact };
             let (shown, changes) = redaction.run();
             (input, masks) = (Cow::Owned(shown), changes);
             masks.merge(others);
         }
-        RedactedCall { input, session, redactions, masks }
+        RedactedCall { input, session, shown_session, redactions, masks }
     }
 
     /// A value of the arguments, redacted.
@@ -198,7 +205,13 @@ impl<'a> RedactedCall<'a> {
     /// The same view with redacted arguments and session.
     pub(super) fn view<'v>(&'v self, view: CallView<'v>) -> CallView<'v> {
         // The memo has values of the real call.
-        CallView { input: &self.input, session: &self.session, lets: None, ..view }
+        let session = self.shown_session.as_deref().unwrap_or(self.session);
+        CallView { input: &self.input, session, lets: None, ..view }
+    }
+
+    /// Whether texts about the call can be redacted.
+    pub(super) fn changes_texts(&self) -> bool {
+        !self.redactions.is_empty() || !self.masks.is_empty()
     }
 
     /// A text about the call, redacted.

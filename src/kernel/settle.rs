@@ -75,7 +75,8 @@ impl Kernel<'_> {
         }
         let call = decision.call.clone();
         let trace = std::mem::take(&mut decision.trace);
-        let mut outcome = OutcomeBuilder::from_execution(self.subject(&call), execution, &decision, trace);
+        let subject = self.subject(&call);
+        let mut outcome = OutcomeBuilder::from_execution(&subject, execution, &decision, trace);
         if outcome.records.has_sources() {
             outcome.mask_results(&decision.input, session);
         }
@@ -94,7 +95,7 @@ impl Kernel<'_> {
 
 /// A call that is being settled.
 pub(super) struct OutcomeBuilder<'a> {
-    pub(super) subject: CallScope<'a>,
+    pub(super) subject: &'a CallScope<'a>,
     /// The policies of settle, in the order in which they apply.
     pub(super) policies: SmallVec<[PolicyHandle<'a>; 4]>,
     pub(super) recorder: PhaseRecorder<'a>,
@@ -138,7 +139,7 @@ fn settle_order(kind: &PolicyKind) -> u8 {
 impl<'a> OutcomeBuilder<'a> {
     /// An outcome of this kind that has no result.
     pub(super) fn new(
-        subject: CallScope<'a>,
+        subject: &'a CallScope<'a>,
         kind: OutcomeKind,
         reason: Reason,
         trace: Trace,
@@ -169,43 +170,46 @@ impl<'a> OutcomeBuilder<'a> {
 
     /// The outcome of an execution, before policies are applied to it.
     pub(super) fn from_execution(
-        subject: CallScope<'a>,
+        subject: &'a CallScope<'a>,
         execution: Execution,
         decision: &Decision<'_>,
         trace: Trace,
     ) -> Self {
         let Execution { result, attempts, records, .. } = execution;
-        let new =
-            |subject, kind, reason| Self { attempts, ..Self::new(subject, kind, reason, trace, records) };
         let find = |reference: PolicyRef| reference.find(subject.layers);
         let id = |reference: PolicyRef| find(reference).map(|policy| policy.id.clone());
-        match result {
-            Ok(CallResponse { result: Ok(output), source, dry }) => {
-                let (kind, reason) = match source {
+        let (mut output, mut error, mut failure) = (None, None, None);
+        let (mut is_dry, mut is_thrown) = (false, false);
+        let (kind, reason) = match result {
+            Ok(CallResponse { result: Ok(value), source, dry }) => {
+                (output, is_dry) = (Some(value), dry);
+                match source {
                     Source::Tool => (OutcomeKind::Executed, decision.reason()),
                     Source::Policy(by) => (OutcomeKind::Answered, answered_by_policy(id(by))),
                     Source::Others(by) => (OutcomeKind::Answered, answered_by_others(&by)),
                     Source::Cache(by, age) => (OutcomeKind::Cached, cached(id(by), age)),
-                };
-                Self { output: Some(output), dry, ..new(subject, kind, reason) }
+                }
             }
-            Ok(CallResponse { result: Err(error), source, .. }) => {
+            Ok(CallResponse { result: Err(failed), source, .. }) => {
                 let by = source.policy();
                 let is_script = |policy: &Policy| matches!(policy.kind, PolicyKind::Around(_));
-                let thrown = by.and_then(find).is_some_and(is_script);
-                let code = by.and_then(|_| error.kind.clone());
+                is_thrown = by.and_then(find).is_some_and(is_script);
+                let code = by.and_then(|_| failed.kind.clone());
                 let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
-                let reason = Reason { policy: by.and_then(id), code, message: error.message.clone() };
-                let message = Some(error.message.clone());
-                let outcome = new(subject, OutcomeKind::Failed, reason);
-                Self { error: message, failure: Some(error), thrown, ..outcome }
+                let message = failed.message.clone();
+                (error, failure) = (Some(message.clone()), Some(failed));
+                (OutcomeKind::Failed, Reason { policy: by.and_then(id), code, message })
             }
             Err(Broken { policy, reason, kind }) => {
                 let policy = policy.and_then(id).or(reason.policy);
-                let error = (kind != OutcomeKind::Halted).then(|| reason.message.clone());
-                Self { error, ..new(subject, kind, Reason { policy, ..reason }) }
+                error = (kind != OutcomeKind::Halted).then(|| reason.message.clone());
+                (kind, Reason { policy, ..reason })
             }
-        }
+        };
+        let mut outcome = Self::new(subject, kind, reason, trace, records);
+        (outcome.output, outcome.error, outcome.failure) = (output, error, failure);
+        (outcome.dry, outcome.thrown, outcome.attempts) = (is_dry, is_thrown, attempts);
+        outcome
     }
 
     pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
@@ -234,9 +238,9 @@ impl<'a> OutcomeBuilder<'a> {
         self.result = None;
     }
 
-    /// Makes the audit entries and the outcome.
+    /// Makes the audit entries and the outcome. Nothing else is done with the builder afterwards; it is taken by reference, for it is large.
     pub(super) fn finish(
-        mut self,
+        &mut self,
         kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         session: &SessionState,
@@ -245,21 +249,25 @@ impl<'a> OutcomeBuilder<'a> {
         self.begin_policy();
         let (input, (code, message, error), approval, audit, printed) = {
             let view = self.view(&decision.input, session);
-            let redacted = RedactedCall::new(&self.subject, view);
+            let redacted = RedactedCall::new(self.subject, view);
+            let is_searched = redacted.changes_texts() || !self.masks.is_empty();
+            // `None` if it stays as it is.
             let text = |text: &String| match self.thrown {
-                true => self.hidden(text, &redacted, view),
-                false => self.masks.text(&redacted.text(text)).into_owned(),
+                true => Some(self.hidden(text, &redacted, view)),
+                false => is_searched.then(|| self.masks.text(&redacted.text(text)).into_owned()),
             };
             // A request of a script or a hook may contain anything.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
             let message = match is_own {
-                true => self.hidden(&self.reason.message, &redacted, view),
+                true => Some(self.hidden(&self.reason.message, &redacted, view)),
                 false => text(&self.reason.message),
             };
-            let code = if self.thrown { text(&self.reason.code) } else { self.reason.code.clone() };
-            let error = self.error.as_ref().map(text);
-            let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| self.approval_request(kernel, decision, &message, &redacted, view));
+            let code = self.thrown.then(|| text(&self.reason.code)).flatten();
+            let error = self.error.as_ref().and_then(text);
+            let approval = (self.kind == OutcomeKind::Suspended).then(|| {
+                let reason = message.as_ref().unwrap_or(&self.reason.message);
+                Box::new(self.approval_request(kernel, decision, reason, &redacted, view))
+            });
             let mut audit = match self.records.entries.is_empty() {
                 true => Vec::new(),
                 false => self.recorded_entries(&redacted, view),
@@ -277,19 +285,24 @@ impl<'a> OutcomeBuilder<'a> {
             }
             (redacted.input.into_owned(), (code, message, error), approval, audit, printed)
         };
-        let mut trace = self.recorder.into_trace();
-        printed.into_iter().for_each(|(by, line)| trace.note_printed(by, [line]));
+        printed.into_iter().for_each(|(by, line)| self.recorder.note_printed(by, vec![line]));
+        let known = &mut self.reason;
+        let reason = Reason {
+            policy: known.policy.take(),
+            code: code.unwrap_or_else(|| std::mem::take(&mut known.code)),
+            message: message.unwrap_or_else(|| std::mem::take(&mut known.message)),
+        };
         Box::new(Outcome {
             id: self.subject.call.id.clone(),
             tool: self.subject.call.tool.clone(),
             session: None,
             outcome: self.kind,
             input,
-            output: self.output,
-            error,
-            reason: Reason { code, message, ..self.reason },
-            policies: trace.named(self.subject.layers),
-            approval,
+            output: self.output.take(),
+            error: error.or_else(|| self.error.take()),
+            reason,
+            policies: self.recorder.named(self.subject.layers),
+            approval: approval.map(|request| *request),
             approved: None,
             replayed: false,
             audit,

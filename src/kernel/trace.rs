@@ -78,6 +78,8 @@ impl Trace {
                 printed,
             })
         };
-        self.steps.iter().filter_map(entry).collect()
+        let mut named = Vec::with_capacity(self.steps.len());
+        named.extend(self.steps.iter().filter_map(entry));
+        named
     }
 }

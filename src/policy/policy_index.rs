@@ -40,6 +40,8 @@ pub struct CompiledPolicies {
     by_pattern: Vec<Vec<u32>>,
     for_all_tools: Vec<u32>,
     caches: Vec<u32>,
+    /// Policies act when a call starts, on some tool.
+    acts_at_start: bool,
     run_policies: Vec<u32>,
     scalar_conditions: ScalarConditions,
     tool_cache: ToolPolicyCache,
@@ -65,6 +67,7 @@ impl CompiledPolicies {
         let mut pattern_positions: HashMap<String, usize> = HashMap::new();
         let mut for_all_tools = Vec::new();
         let mut caches = Vec::new();
+        let mut acts_at_start = false;
         let mut run_policies = Vec::new();
         for (index, policy) in (0u32..).zip(&policies) {
             if policy.matcher.tools.is_empty() {
@@ -73,6 +76,8 @@ impl CompiledPolicies {
             if let PolicyKind::Cache(_) = policy.kind {
                 caches.push(index);
             }
+            acts_at_start |=
+                matches!(policy.kind, PolicyKind::Fact(_)) && policy.kind.is_active_in(Phase::Execute);
             if policy.applies_to_run {
                 run_policies.push(index);
             }
@@ -121,6 +126,7 @@ impl CompiledPolicies {
             by_pattern,
             for_all_tools,
             caches,
+            acts_at_start,
             run_policies,
             tool_cache: ToolPolicyCache::default(),
             shared_tools: SharedToolPolicies::default(),
@@ -186,6 +192,16 @@ impl CompiledPolicies {
     /// The digest of the rules, in hexadecimal.
     pub fn revision(&self) -> &str {
         &self.revision
+    }
+
+    /// Whether calls can invalidate caches.
+    pub(crate) fn has_caches(&self) -> bool {
+        !self.caches.is_empty()
+    }
+
+    /// Whether policies act when a call starts.
+    pub(crate) fn acts_at_start(&self) -> bool {
+        self.acts_at_start
     }
 
     /// Returns the policies for a tool of a server. `server` is empty for a call without a server.

@@ -1,12 +1,12 @@
 //! Persistence of session state: JSON form, and merging with states from elsewhere.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::SessionState;
 use super::unstored_facts::UnstoredFacts;
 use super::value_set::ValueSets;
+use super::{NameMap, SessionState};
 use crate::call::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
 
@@ -16,7 +16,7 @@ impl SessionState {
         let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
         let acquired: BTreeMap<&String, u64> =
             self.acquired.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
-        let sorted = |counts: &HashMap<String, u64>| -> Value {
+        let sorted = |counts: &NameMap<u64>| -> Value {
             counts
                 .iter()
                 .collect::<BTreeMap<_, _>>()
@@ -178,10 +178,10 @@ struct StoredState {
     unsettled: Vec<String>,
     halted: Option<String>,
     taken: BTreeMap<String, u64>,
-    worked: HashMap<String, Vec<Value>>,
+    worked: NameMap<Vec<Value>>,
     invitations: Vec<((String, String), u64)>,
-    occurrences: HashMap<String, u64>,
-    questions: HashMap<String, u64>,
+    occurrences: NameMap<u64>,
+    questions: NameMap<u64>,
     suspended: bool,
     run: u64,
     masks: BTreeMap<String, String>,

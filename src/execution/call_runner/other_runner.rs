@@ -26,7 +26,11 @@ pub(in crate::execution) enum OtherRunner {
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The outcome of a new call that could not be claimed.
-    pub(super) async fn run_unclaimed(&mut self, attempt: &CallAttempt<'_>, error: ClaimError) -> Box<Outcome> {
+    pub(super) async fn run_unclaimed(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        error: ClaimError,
+    ) -> Box<Outcome> {
         match error {
             ClaimError::Lost(entry) => match self.wait_for_other_runner(attempt, *entry).await {
                 OtherRunner::Ended(outcome) => outcome,

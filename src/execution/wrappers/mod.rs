@@ -10,7 +10,6 @@ mod script_answer;
 pub(super) mod single_flight;
 mod timeout;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::admission::AcquiredLimits;
@@ -75,7 +74,7 @@ pub(super) struct WrapperChain<'n, E> {
     attempt: &'n CallAttempt<'n>,
     limits: &'n mut AcquiredLimits,
     state: &'n mut SessionState,
-    trace: Trace,
+    trace: &'n mut Trace,
     /// How often the tool was called.
     attempts: u32,
     /// The session has counted the call.
@@ -98,13 +97,14 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         attempt: &'n CallAttempt<'n>,
         limits: &'n mut AcquiredLimits,
         state: &'n mut SessionState,
+        trace: &'n mut Trace,
     ) -> Self {
         Self {
             context,
             attempt,
             limits,
             state,
-            trace: Trace::default(),
+            trace,
             attempts: 0,
             is_counted: false,
             is_outstanding: false,
@@ -117,34 +117,31 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     }
 
     /// Executes a call that may run. Errors: it was stopped before its tool was called.
-    /// Leaves the chain without its trace and records. By reference: by value, the future would have room for it twice.
+    /// Leaves the chain without its records. By reference: by value, the future would have room for it twice.
     pub(super) async fn run(
         &mut self,
-        decision: &mut Decision<'_>,
+        call: &ToolCall,
+        wrappers: &[Wrapper],
     ) -> Result<Execution, StoppedExecution> {
-        self.trace = decision.take_trace();
-        let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
-        let wrappers = decision.wrappers();
         let hooks = self.context.hooks.all;
         let only_asks = self.attempt.only_asks.is_some();
         let result = if wrappers.is_empty() && hooks.is_empty() && !only_asks {
-            self.call_tool(&call).await
+            self.call_tool(call).await
         } else {
             // The host's clock may panic in here.
-            let result = catch_panic(boxed(self.hooked(&call, hooks, wrappers))).await;
+            let result = catch_panic(boxed(self.hooked(call, hooks, wrappers))).await;
             result.unwrap_or_else(|_| Err(self.panicked().into()))
         };
         if self.is_outstanding {
-            boxed(self.invalidate(&self.context.kernel.invalidated_by(&call))).await;
+            boxed(self.invalidate(&self.context.kernel.invalidated_by(call))).await;
         }
         let is_unknown = self.is_outstanding && self.attempt.needs_claim();
         let result = match (&self.attempt.only_asks, result) {
             // What is given in place of a result is no approval request either.
-            (Some(why), Ok(_) | Err(Interruption::Broken(_))) => Err(self.not_asked(&call, why).into()),
+            (Some(why), Ok(_) | Err(Interruption::Broken(_))) => Err(self.not_asked(call, why).into()),
             (_, result) => result,
         };
         let kernel = &self.context.kernel;
-        decision.put_trace(std::mem::take(&mut self.trace));
         let attempts = self.attempts;
         let (input, records) = (self.input.take(), std::mem::take(&mut self.records));
         let result = match result {
@@ -158,7 +155,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             Err(Interruption::Broken(broken)) => Err(broken),
             // The tool ran before a further call of it was refused: this one is settled like any that ran.
             Err(Interruption::Stopped(mut refused)) if attempts > 0 => {
-                decision.put_trace(refused.take_trace());
+                *self.trace = refused.take_trace();
                 let (reason, halts) = (refused.reason(), refused.effect() == Effect::Halt);
                 if halts {
                     kernel.halt(&refused, self.state);

@@ -2,17 +2,23 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 
 use super::Value;
 
+/// The members of an object that nothing else has.
+///
+/// Each has its own random hash seed, so that an attacker cannot choose colliding keys.
+pub(crate) type Members = IndexMap<String, Value, RandomState>;
+
 /// The members of a JSON object, in insertion order. Equality ignores the order.
 ///
-/// Each map has its own random hash seed, so that an attacker cannot choose colliding keys.
+/// Clones share their members until one of them is changed: a clone takes the same time for all sizes.
 #[derive(Clone, Default)]
-pub struct Map(IndexMap<String, Value, RandomState>);
+pub struct Map(Option<Arc<Members>>);
 
 /// An entry of a [`Map`], occupied or vacant.
 pub type Entry<'a> = indexmap::map::Entry<'a, String, Value>;
@@ -25,65 +31,82 @@ impl Map {
 
     /// An object without members, with capacity for some.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self(IndexMap::with_capacity_and_hasher(capacity, RandomState::default()))
+        Self::from_members(Members::with_capacity_and_hasher(capacity, RandomState::default()))
+    }
+
+    /// An object with these members.
+    pub(crate) fn from_members(members: Members) -> Self {
+        Self(Some(Arc::new(members)))
+    }
+
+    /// The members, for changes: a copy of them, if other objects share them.
+    fn members_mut(&mut self) -> &mut Members {
+        Arc::make_mut(self.0.get_or_insert_default())
+    }
+
+    fn into_members(self) -> Members {
+        self.0.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
 
     /// The number of members.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.as_ref().map_or(0, |members| members.len())
     }
 
     /// Whether there are no members.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// The value of a key.
     pub fn get<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<&Value> {
-        self.0.get(key)
+        self.0.as_ref()?.get(key)
     }
 
     /// The mutable value of a key.
     pub fn get_mut<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<&mut Value> {
-        self.0.get_mut(key)
+        // What is absent is no reason for a copy.
+        self.get(key)?;
+        self.members_mut().get_mut(key)
     }
 
     /// A key and its value.
     pub fn get_key_value<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<(&String, &Value)> {
-        self.0.get_key_value(key)
+        self.0.as_ref()?.get_key_value(key)
     }
 
     /// The member at a position.
     pub fn get_index(&self, index: usize) -> Option<(&String, &Value)> {
-        self.0.get_index(index)
+        self.0.as_ref()?.get_index(index)
     }
 
     /// The position of a key.
     pub fn position<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<usize> {
-        self.0.get_index_of(key)
+        self.0.as_ref()?.get_index_of(key)
     }
 
     /// Whether the object has this key.
     pub fn contains_key<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> bool {
-        self.0.contains_key(key)
+        self.get(key).is_some()
     }
 
     /// Sets the value of a key. A new key comes last, an existing one keeps its position. Returns the replaced value.
     pub fn insert(&mut self, key: String, value: Value) -> Option<Value> {
-        self.0.insert(key, value)
+        self.members_mut().insert(key, value)
     }
 
     /// Sets the value of a key and moves it to a position. Returns the replaced value.
     pub fn shift_insert(&mut self, index: usize, key: String, value: Value) -> Option<Value> {
-        let index = index.min(self.len());
         let before = self.remove(&key);
-        self.0.shift_insert(index.min(self.len()), key, value);
+        let index = index.min(self.len());
+        self.members_mut().shift_insert(index, key, value);
         before
     }
 
     /// Removes a member. The others keep their order.
     pub fn remove<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<Value> {
-        self.0.shift_remove(key)
+        self.get(key)?;
+        self.members_mut().shift_remove(key)
     }
 
     /// Removes a member and returns it with its key. The others keep their order.
@@ -91,68 +114,77 @@ impl Map {
         &mut self,
         key: &K,
     ) -> Option<(String, Value)> {
-        self.0.shift_remove_entry(key)
+        self.get(key)?;
+        self.members_mut().shift_remove_entry(key)
     }
 
     /// The entry of a key.
     pub fn entry(&mut self, key: impl Into<String>) -> Entry<'_> {
-        self.0.entry(key.into())
+        self.members_mut().entry(key.into())
     }
 
     /// Keys and values in order.
     pub fn iter(&self) -> indexmap::map::Iter<'_, String, Value> {
-        self.0.iter()
+        self.0.as_ref().map(|members| members.iter()).unwrap_or_default()
     }
 
     /// Keys and mutable values in order.
     pub fn iter_mut(&mut self) -> indexmap::map::IterMut<'_, String, Value> {
-        self.0.iter_mut()
+        self.0.as_mut().map(|members| Arc::make_mut(members).iter_mut()).unwrap_or_default()
     }
 
     /// The keys in order.
     pub fn keys(&self) -> indexmap::map::Keys<'_, String, Value> {
-        self.0.keys()
+        self.0.as_ref().map(|members| members.keys()).unwrap_or_default()
     }
 
     /// The values in order.
     pub fn values(&self) -> indexmap::map::Values<'_, String, Value> {
-        self.0.values()
+        self.0.as_ref().map(|members| members.values()).unwrap_or_default()
     }
 
     /// The mutable values in order.
     pub fn values_mut(&mut self) -> indexmap::map::ValuesMut<'_, String, Value> {
-        self.0.values_mut()
+        self.0.as_mut().map(|members| Arc::make_mut(members).values_mut()).unwrap_or_default()
     }
 
     /// The owned values in order.
     pub fn into_values(self) -> indexmap::map::IntoValues<String, Value> {
-        self.0.into_values()
+        self.into_members().into_values()
     }
 
     /// Keeps the members for which a condition is true.
     pub fn retain(&mut self, keep: impl FnMut(&String, &mut Value) -> bool) {
-        self.0.retain(keep);
+        if let Some(members) = &mut self.0 {
+            Arc::make_mut(members).retain(keep);
+        }
     }
 
     /// Removes all members.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.0 = None;
     }
 
     /// Moves the members of another object to the end of this one.
     pub fn append(&mut self, other: &mut Self) {
-        self.0.append(&mut other.0);
+        let mut others = std::mem::take(other).into_members();
+        self.members_mut().append(&mut others);
     }
 
     /// Sorts the members by their keys.
     pub fn sort_keys(&mut self) {
-        self.0.sort_unstable_keys();
+        if let Some(members) = &mut self.0 {
+            Arc::make_mut(members).sort_unstable_keys();
+        }
     }
 }
 
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+        match (&self.0, &other.0) {
+            (Some(members), Some(others)) => Arc::ptr_eq(members, others) || members == others,
+            _ => self.is_empty() && other.is_empty(),
+        }
     }
 }
 
@@ -169,7 +201,7 @@ impl IntoIterator for Map {
     type IntoIter = indexmap::map::IntoIter<String, Value>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.into_members().into_iter()
     }
 }
 
@@ -178,7 +210,7 @@ impl<'a> IntoIterator for &'a Map {
     type IntoIter = indexmap::map::Iter<'a, String, Value>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.iter()
     }
 }
 
@@ -187,19 +219,19 @@ impl<'a> IntoIterator for &'a mut Map {
     type IntoIter = indexmap::map::IterMut<'a, String, Value>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter_mut()
+        self.iter_mut()
     }
 }
 
 impl FromIterator<(String, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(members: I) -> Self {
-        Self(members.into_iter().collect())
+        Self::from_members(members.into_iter().collect())
     }
 }
 
 impl Extend<(String, Value)> for Map {
     fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, members: I) {
-        self.0.extend(members);
+        self.members_mut().extend(members);
     }
 }
 

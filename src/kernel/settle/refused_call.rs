@@ -58,7 +58,8 @@ impl Kernel<'_> {
         }
         let call = decision.call.clone();
         let trace = std::mem::take(&mut decision.trace);
-        let mut outcome = OutcomeBuilder::new(self.subject(&call), kind, reason, trace, records);
+        let subject = self.subject(&call);
+        let mut outcome = OutcomeBuilder::new(&subject, kind, reason, trace, records);
         outcome.approval_id = approval_id;
         if outcome.records.has_sources() {
             outcome.mask_results(&decision.input, session);
