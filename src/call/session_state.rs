@@ -170,8 +170,10 @@ impl SessionState {
     pub fn count_call(&mut self, tool: &str) {
         self.log_change(|| SessionChange::CallCounted(tool.to_owned()));
         if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
-            let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
-            calls.insert(tool.to_owned(), (count + 1).into());
+            match calls.get_mut(tool) {
+                Some(count) => *count = (count.as_u64().unwrap_or(0) + 1).into(),
+                None => drop(calls.insert(tool.to_owned(), 1.into())),
+            }
         }
     }
 

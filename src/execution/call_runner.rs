@@ -232,7 +232,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         }
         match decision.effect() {
             Effect::Run => {
-                let mut outcome = self.execute_tool(attempt, decision, limits).await?;
+                let mut outcome = self.execute_tool(attempt, decision, &mut limits).await?;
                 if outcome.outcome != OutcomeKind::Suspended {
                     outcome.approved = attempt.approved.clone().or(granted);
                 }
@@ -265,7 +265,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         &mut self,
         attempt: &CallAttempt<'c>,
         mut decision: Box<Decision<'c>>,
-        mut limits: AcquiredLimits,
+        limits: &mut AcquiredLimits,
     ) -> Result<Box<Outcome>, ClaimError> {
         if attempt.needs_claim() {
             boxed(self.context.claim(attempt, self.state)).await?;
@@ -280,7 +280,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         }
         let changed = decision.changed_call().map(Box::new);
         let (call, wrappers, trace) = decision.execution_parts();
-        let mut chain = WrapperChain::new(&self.context, attempt, &mut limits, self.state, trace);
+        let mut chain = WrapperChain::new(&self.context, attempt, limits, self.state, trace);
         // On the heap: what is around a tool is large, and a tool may make calls itself.
         match Box::pin(chain.run(changed.as_deref().unwrap_or(call), wrappers)).await {
             Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),

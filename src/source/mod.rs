@@ -8,6 +8,7 @@ mod file_content;
 mod document_tree;
 mod file_discovery;
 mod load;
+mod mapping_entries;
 mod parse;
 mod text_offsets;
 mod unsupported_yaml;

@@ -1,14 +1,12 @@
 //! Parses one rules file into its tree. The YAML subset is strict: ambiguous input is rejected.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
-
 use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, StructureStyle};
 
 use super::aliases::Anchors;
 use super::document_tree::{
     MAX_NESTING, MAX_NODES, MappingEntry, StringStyle, YamlNode, YamlString, YamlValue,
 };
+use super::mapping_entries::MappingEntries;
 use super::plain_scalar::{PlainScalar, resolve_plain};
 use super::unsupported_yaml::{self, MAX_PROBLEMS};
 use super::yaml_errors;
@@ -191,14 +189,13 @@ impl<'t> DocumentParser<'t, '_> {
         start: Span,
         depth: usize,
     ) -> Result<YamlNode, ParseStopped> {
-        let mut entries = Vec::new();
-        let mut first_spans: HashMap<String, Span> = HashMap::new();
+        let mut entries = MappingEntries::default();
         let mut span = start;
         loop {
             let (event, event_span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 span.end = self.collection_end(style, span, &event_span);
-                return Ok(YamlNode { value: YamlValue::Mapping(entries), span });
+                return Ok(YamlNode { value: YamlValue::Mapping(entries.into_vec()), span });
             }
             let key_node = self.node(event, &event_span, depth + 1)?;
             let (event, event_span) = self.next()?;
@@ -208,19 +205,11 @@ impl<'t> DocumentParser<'t, '_> {
             }
             span.end = span.end.max(key_node.span.end).max(value.span.end);
             let Some((key, key_span)) = self.key(key_node) else { continue };
-            match first_spans.entry(key) {
-                Slot::Occupied(first) => {
-                    self.diagnostics.push(unsupported_yaml::duplicate_key(
-                        first.key(),
-                        key_span,
-                        *first.get(),
-                    ));
+            match entries.get(&key) {
+                Some(first) => {
+                    self.diagnostics.push(unsupported_yaml::duplicate_key(&key, key_span, first.key_span));
                 }
-                Slot::Vacant(slot) => {
-                    let key = slot.key().clone();
-                    slot.insert(key_span);
-                    entries.push(MappingEntry { key, key_span, value });
-                }
+                None => entries.push(MappingEntry { key, key_span, value }),
             }
         }
     }

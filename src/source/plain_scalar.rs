@@ -28,6 +28,14 @@ pub(super) fn resolve_plain(text: &str) -> PlainScalar {
         ".nan" | ".NaN" | ".NAN" => return PlainScalar::NotFinite,
         _ => {}
     }
+    // Most scalars are words. All numbers but these two begin with a digit, a sign or a point.
+    let may_be_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.');
+    if !text.as_bytes().first().is_some_and(may_be_number) {
+        return match text {
+            "NaN" | "Infinity" => PlainScalar::ForeignNumber,
+            _ => PlainScalar::String,
+        };
+    }
     if has_leading_zero(text) {
         return PlainScalar::LeadingZero;
     }

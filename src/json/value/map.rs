@@ -44,6 +44,15 @@ impl Map {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 
+    /// The members, for a change of one: what is absent is no reason for a copy.
+    fn members_with<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<&mut Members> {
+        let members = self.0.as_mut()?;
+        if Arc::get_mut(members).is_none() {
+            members.get(key)?;
+        }
+        Some(Arc::make_mut(members))
+    }
+
     fn into_members(self) -> Members {
         self.0.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
@@ -65,9 +74,7 @@ impl Map {
 
     /// The mutable value of a key.
     pub fn get_mut<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<&mut Value> {
-        // What is absent is no reason for a copy.
-        self.get(key)?;
-        self.members_mut().get_mut(key)
+        self.members_with(key)?.get_mut(key)
     }
 
     /// A key and its value.
@@ -105,8 +112,7 @@ impl Map {
 
     /// Removes a member. The others keep their order.
     pub fn remove<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<Value> {
-        self.get(key)?;
-        self.members_mut().shift_remove(key)
+        self.members_with(key)?.shift_remove(key)
     }
 
     /// Removes a member and returns it with its key. The others keep their order.
@@ -114,8 +120,7 @@ impl Map {
         &mut self,
         key: &K,
     ) -> Option<(String, Value)> {
-        self.get(key)?;
-        self.members_mut().shift_remove_entry(key)
+        self.members_with(key)?.shift_remove_entry(key)
     }
 
     /// The entry of a key.
@@ -241,5 +246,77 @@ impl<K: ?Sized + Hash + Equivalent<String>> std::ops::Index<&K> for Map {
     /// The value of a key, or `null` if there is none.
     fn index(&self, key: &K) -> &Value {
         self.get(key).unwrap_or(&Value::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::json;
+
+    fn members(value: Value) -> Map {
+        let Value::Object(members) = value else { panic!("an object") };
+        members
+    }
+
+    #[test]
+    fn a_change_of_a_clone_changes_no_other() {
+        let changes: [fn(&mut Map); 12] = [
+            |map| drop(map.insert("a".into(), 9.into())),
+            |map| drop(map.insert("new".into(), 9.into())),
+            |map| drop(map.shift_insert(0, "b".into(), 9.into())),
+            |map| drop(map.remove("a")),
+            |map| drop(map.remove_entry("a")),
+            |map| *map.get_mut("a").unwrap() = 9.into(),
+            |map| *map.entry("a").or_insert(Value::Null) = 9.into(),
+            |map| map.iter_mut().for_each(|(_, value)| *value = 9.into()),
+            |map| map.values_mut().for_each(|value| *value = 9.into()),
+            |map| map.retain(|key, _| key == "b"),
+            |map| map.append(&mut members(json!({ "c": 3 }))),
+            Map::clear,
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            let original = members(json!({ "b": { "inner": [1, 2] }, "a": 1 }));
+            let (before, mut clone) = (json!(original), original.clone());
+            change(&mut clone);
+            assert_eq!(json!(original).to_string(), before.to_string(), "change {index}");
+            assert_ne!(clone, original, "change {index}");
+        }
+        let original = members(json!({ "b": 1, "a": 2 }));
+        let mut sorted = original.clone();
+        sorted.sort_keys();
+        assert_eq!(
+            (original.keys().next().unwrap(), sorted.keys().next().unwrap()),
+            (&"b".into(), &"a".into())
+        );
+    }
+
+    #[test]
+    fn inner_objects_of_clones_are_changed_alone() {
+        let original = json!({ "outer": { "inner": { "a": 1 } } });
+        let mut clone = original.clone();
+        clone["outer"]["inner"]["a"] = json!(2);
+        assert_eq!((&original["outer"]["inner"]["a"], &clone["outer"]["inner"]["a"]), (&json!(1), &json!(2)));
+    }
+
+    #[test]
+    fn absent_keys_copy_nothing() {
+        let original = members(json!({ "a": 1 }));
+        let mut clone = original.clone();
+        assert!(clone.get_mut("b").is_none() && clone.remove("b").is_none());
+        let shared = |a: &Map, b: &Map| Arc::ptr_eq(a.0.as_ref().unwrap(), b.0.as_ref().unwrap());
+        assert!(shared(&original, &clone));
+        assert!(clone.get_mut("a").is_some());
+        assert!(!shared(&original, &clone));
+    }
+
+    #[test]
+    fn empty_objects_are_equal_whether_or_not_they_had_members() {
+        let mut emptied = members(json!({ "a": 1 }));
+        emptied.remove("a");
+        assert_eq!(emptied, Map::new());
+        assert_eq!(Map::new(), emptied);
+        assert_ne!(Map::new(), members(json!({ "a": 1 })));
+        assert_eq!(emptied.into_iter().count() + Map::new().into_values().count(), 0);
     }
 }
