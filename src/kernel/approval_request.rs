@@ -57,7 +57,7 @@ impl OutcomeBuilder<'_> {
             server: call.server.clone(),
             relevant,
             repeats: None,
-            card: card_texts(&self.subject, approvals, redacted.view(view), |text| redacted.text(text)),
+            card: card_texts(self.subject, approvals, redacted.view(view), |text| redacted.text(text)),
             approval_token: None,
         }
     }

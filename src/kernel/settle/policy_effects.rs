@@ -72,7 +72,7 @@ impl OutcomeBuilder<'_> {
         }
         let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
         // The message shows the arguments redacted.
-        let redacted = RedactedCall::new(&self.subject, view);
+        let redacted = RedactedCall::new(self.subject, view);
         let arguments = session.successful_inputs(&self.subject.call.tool);
         let suggestion = suggestion(schema, &redacted.input, arguments);
         let redacted_error = redacted.text(&error.message);
@@ -109,7 +109,7 @@ impl OutcomeBuilder<'_> {
             Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
             // Values that it puts into the result are redacted.
             Application::Yes => {
-                let redacted = RedactedCall::new(&self.subject, view);
+                let redacted = RedactedCall::new(self.subject, view);
                 self.apply_output_steps(transform, view, &redacted.view(view), &mut output)
             }
         };
@@ -169,7 +169,7 @@ impl OutcomeBuilder<'_> {
         let view = self.view(input, session);
         let truth = by.policy.matcher.eval(&view);
         let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
-        let redaction = Redaction::new(redact, &self.subject);
+        let redaction = Redaction::new(redact, self.subject);
         let evaluation = Evaluation::new(&truth, applies.then_some(Verdict::Rewrite));
         // A listener sees the change, which is made on a copy.
         let reports = self.recorder.has_listener() && applies && redact.output;
@@ -215,8 +215,8 @@ impl OutcomeBuilder<'_> {
             return;
         }
         let view = self.view(input, session);
-        let (found, masks) = attempted_facts::read(&self.subject, fact, view);
-        attempted_facts::store_entries(&self.subject, by, fact, found, session);
+        let (found, masks) = attempted_facts::read(self.subject, fact, view);
+        attempted_facts::store_entries(self.subject, by, fact, found, session);
         session.add_masks(&masks);
     }
 
@@ -236,7 +236,7 @@ impl OutcomeBuilder<'_> {
         let view = self.view(input, session);
         let mut masks = Masks::new();
         for policy in self.subject.result_redacting_policies() {
-            let Some(redaction) = Redaction::of(policy, &view, &self.subject) else { continue };
+            let Some(redaction) = Redaction::of(policy, &view, self.subject) else { continue };
             self.records.results.iter().for_each(|result| masks.merge(&redaction.result_changes(result)));
             self.records.inherited.of(policy).into_iter().for_each(|inherited| masks.merge(inherited));
         }
@@ -279,7 +279,7 @@ impl OutcomeBuilder<'_> {
 
     /// Stores the redacted arguments of a call that worked.
     pub(super) fn store_arguments(&self, input: &Value, session: &mut SessionState) {
-        let redacted = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
+        let redacted = RedactedCall::new(self.subject, self.view(input, session)).input.into_owned();
         session.add_successful_input(&self.subject.call.tool, redacted);
     }
 
@@ -361,7 +361,7 @@ impl OutcomeBuilder<'_> {
             }
         }
         let recovered = self.kind == Recovered;
-        self.recorder.report_rest(&self.subject, &view, |policy| {
+        self.recorder.report_rest(self.subject, &view, |policy| {
             MatchStatus::Skipped(match policy.kind {
                 _ if !ran => SkipReason::NotRun,
                 PolicyKind::Recover(_) if recovered => SkipReason::RecoveredBefore,
