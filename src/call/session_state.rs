@@ -1,5 +1,6 @@
 //! Session state that later calls read: labels, facts, counts, and the progress of the run.
 
+mod call_ids;
 mod changes;
 mod facts;
 mod persistence;
@@ -226,47 +227,6 @@ impl SessionState {
         }
     }
 
-    /// Counts a call by its id, and returns a name that is unique in the session: the id itself, or for a later occurrence the id
-    /// with a number.
-    #[doc(hidden)]
-    pub fn unique_call_id(&mut self, id: &str) -> String {
-        let Some(known) = self.occurrences.get(id) else {
-            self.record_occurrences(id, 1);
-            return id.to_owned();
-        };
-        // Another call's id may equal the name of this one, so names count as occurrences, too.
-        let mut count = *known;
-        let name = loop {
-            count += 1;
-            let name = format!("{id}_{count}");
-            if !self.occurrences.contains_key(&name) {
-                break name;
-            }
-        };
-        self.record_occurrences(id, count);
-        self.record_occurrences(&name, 1);
-        name
-    }
-
-    /// Forgets a name that [`unique_call_id`](Self::unique_call_id) returned for this id, because nothing refers to it: a later call may have
-    /// it. Of several calls, the last one is released first.
-    #[doc(hidden)]
-    pub fn release_call_id(&mut self, id: &str, name: &str) {
-        let Some(count) = self.occurrences.get_mut(id) else { return };
-        if id == name {
-            // Later occurrences are counted on, so that their names stay theirs.
-            if *count == 1 {
-                self.occurrences.remove(id);
-            }
-            return;
-        }
-        let number = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('_')?.parse::<u64>().ok());
-        if number == Some(*count) {
-            *count -= 1;
-        }
-        self.occurrences.remove(name);
-    }
-
     /// The last few arguments with which a tool succeeded, the newest last.
     #[doc(hidden)]
     pub fn successful_inputs(&self, tool: &str) -> &[Value] {
@@ -307,23 +267,6 @@ impl SessionState {
             Some((_, count)) => *count += 1,
             None => self.recoveries.push(((policy.to_owned(), tool.to_owned()), 1)),
         }
-    }
-
-    /// Records that a call with this id has occurred at least this often, as in a history.
-    #[doc(hidden)]
-    pub fn record_occurrences(&mut self, id: &str, count: u64) {
-        self.log_change(|| SessionChange::OccurrencesRecorded(id.to_owned(), count));
-        let known = self.occurrences.entry(id.to_owned()).or_default();
-        *known = count.max(*known);
-    }
-
-    /// The same state without the counts of call ids: state from an earlier process must not rename the same calls when they are
-    /// evaluated again.
-    #[must_use]
-    #[doc(hidden)]
-    pub fn without_occurrences(mut self) -> Self {
-        self.occurrences.clear();
-        self
     }
 
     /// Marks the whole session as untrusted: tests that read it are undecided from now on, and limits that count by run are
@@ -378,30 +321,3 @@ impl SessionState {
 
 /// The parts of the document that Callgate maintains.
 const TRACKED_PARTS: [&str; 3] = ["labels", "facts", "calls"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn released_call_ids_leave_nothing_behind() {
-        let mut state = SessionState::default();
-        let names: Vec<String> = (0..3).map(|_| state.unique_call_id("c")).collect();
-        assert_eq!(names, ["c", "c_2", "c_3"]);
-        names.iter().rev().for_each(|name| state.release_call_id("c", name));
-        assert_eq!(state, SessionState::default());
-    }
-
-    #[test]
-    fn call_ids_that_are_in_use_stay_unique() {
-        let mut state = SessionState::default();
-        let names: Vec<String> = (0..4).map(|_| state.unique_call_id("c")).collect();
-        for name in ["c_4", "c_2", "c"] {
-            state.release_call_id("c", name);
-        }
-        let mut later: Vec<String> = (0..3).map(|_| state.unique_call_id("c")).collect();
-        later.push(state.unique_call_id("c_2"));
-        assert_eq!(later, ["c_4", "c_5", "c_6", "c_2"]);
-        assert!(!later.contains(&names[2]));
-    }
-}

@@ -10,6 +10,7 @@ mod argument_forms;
 mod argument_suggestions;
 mod attempted_facts;
 mod cached_value;
+mod call_redaction;
 mod call_scope;
 mod decision;
 mod decision_reason;
@@ -52,15 +53,13 @@ pub(crate) use session_use::SessionUse;
 pub(crate) use trace::Trace;
 
 use std::borrow::BorrowMut;
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::call::{
-    CallView, LetMemo, Masks, Outcome, OutcomeKind, Phase, Reason, ResultView, RoundPosition, SessionState,
-    Task, ToolCall, reason_code,
+    CallView, LetMemo, Phase, Reason, RoundPosition, SessionState, Task, ToolCall, reason_code,
 };
 use crate::host::{Clock, RealCost};
 use crate::json::Value;
@@ -72,7 +71,7 @@ use call_scope::CallScope;
 use gate::GateResult;
 use normalise::Normalised;
 use phase_recorder::PhaseRecorder;
-use redacted_call::{RedactedCall, RedactedParts};
+use redacted_call::RedactedCall;
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]
@@ -273,30 +272,6 @@ impl<'k> Kernel<'k> {
         catch_unwind(AssertUnwindSafe(read)).unwrap_or(RealCost::Unknown)
     }
 
-    /// The final arguments of a call, redacted.
-    pub(crate) fn redacted_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
-        let subject = self.subject(&decision.call);
-        let view = CallView { input: &decision.input, ..subject.view(session) };
-        RedactedCall::new(&subject, view).input.into_owned()
-    }
-
-    /// The context of a call, without what is redacted in its arguments.
-    pub(crate) fn redact_context<'a>(
-        &self,
-        call: &ToolCall,
-        context: &'a Value,
-        session: &SessionState,
-    ) -> Cow<'a, Value> {
-        let subject = self.subject(call);
-        let redacted = RedactedCall::new(&subject, subject.view(session));
-        if redacted.masks().is_empty() {
-            return Cow::Borrowed(context);
-        }
-        let mut context = context.clone();
-        redacted.masks().value(&mut context);
-        Cow::Owned(context)
-    }
-
     /// The reason of a call on which Callgate itself failed.
     pub(crate) fn failure_reason() -> Reason {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
@@ -306,69 +281,6 @@ impl<'k> Kernel<'k> {
     pub(crate) fn halt(&self, decision: &Decision<'_>, session: &mut SessionState) {
         let message = self.redacted_reason(decision, session).message;
         session.halt(&message);
-    }
-
-    /// The reason of a decision, with its message redacted; withheld if redaction panics.
-    pub(crate) fn redacted_reason(&self, decision: &Decision<'_>, session: &SessionState) -> Reason {
-        let mut reason = decision.reason();
-        if decision.has_fixed_reason() {
-            return reason;
-        }
-        let message = catch_unwind(AssertUnwindSafe(|| {
-            let subject = self.subject(&decision.call);
-            let view = CallView { input: &decision.input, ..subject.view(session) };
-            let message = RedactedCall::new(&subject, view).text(&reason.message);
-            // A message of a script or a hook may contain anything.
-            let redactions = subject.redactions(&view);
-            redactions.iter().fold(message, |message, redaction| redaction.text(&message))
-        }));
-        reason.message = message.unwrap_or_else(|_| UNDECIDABLE.to_owned());
-        reason
-    }
-
-    /// Whether a policy redacts results of a call.
-    pub(crate) fn redacts_results(&self, call: &ToolCall) -> bool {
-        self.subject(call).result_redacting_policies().next().is_some()
-    }
-
-    /// Redacts an outcome that hooks have changed, by all policies. What can't be searched is withheld.
-    pub(crate) fn redact_outcome(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
-        let subject = self.subject(call);
-        let result = subject.read_result(outcome.output.as_ref());
-        let view = CallView {
-            output: outcome.output.as_ref(),
-            result: result
-                .as_ref()
-                .zip(outcome.output.as_ref())
-                .map_or(ResultView::Absent, |(result, output)| result.view(output)),
-            error: outcome.error.as_deref(),
-            ..subject.view(session)
-        };
-        let redactions = subject.redactions(&view).into_iter().filter(|redaction| redaction.output);
-        let redactions: Vec<_> =
-            redactions.map(|redaction| (redaction.argument_changes(self.layers, view), redaction)).collect();
-        let mut masks = Masks::new();
-        for (of_input, redaction) in redactions {
-            let ending = RedactedParts {
-                output: outcome.output.as_mut(),
-                error: outcome.error.as_mut(),
-                message: &mut outcome.reason.message,
-                masks: &mut masks,
-            };
-            if !redaction.ending(&of_input, ending) {
-                outcome.output = Some(redacted_call::WITHHELD.into());
-            }
-        }
-    }
-
-    /// Redacts a value, such as the result of a call, by all policies.
-    pub(crate) fn redact_value(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
-        let reason = Self::failure_reason();
-        let of = (call.id.as_str(), call.tool.as_str());
-        let mut outcome = Outcome::new(of, OutcomeKind::Executed, Value::Null, reason, String::new());
-        outcome.output = Some(value.take());
-        self.redact_outcome(call, &mut outcome, session);
-        *value = outcome.output.unwrap_or_default();
     }
 
     /// The digest of the rules of all layers.
