@@ -178,12 +178,14 @@ fn a_layer_sees_the_names_of_the_bundle_and_redefines_none() {
     let layer = "let: { twofold: twice(amount) }\npolicies:\n  - { id: layer, match: { tool: \"@paying\", where: twofold > data.never_above }, deny: { code: layer } }\n";
     let clock = noon();
     let layer = load_layer(layer, &bundle).unwrap();
+    let revision = format!("{}+{}", bundle.revision(), layer.revision());
     let engine = Engine::builder(bundle.clone()).clock(clock.clone()).build();
     let tool = Tool::counting(&clock);
     let calls = [call("pay", json!({"amount": 26})), call("pay", json!({"amount": 25}))];
     let outcomes = run(&clock, &mut engine.session().with_layer(layer), &tool, &calls);
     assert_eq!(kind_and_code(&outcomes[0]), ("denied", "layer"));
     assert_eq!(kind_and_code(&outcomes[1]), ("executed", "unmatched"));
+    assert_eq!(outcomes[1].revision, revision);
     for redefinition in [
         "data: { never_above: 5000 }",
         "groups: { paying: [] }",

@@ -165,6 +165,19 @@ fn changed_arguments_are_gated_again() {
 }
 
 #[test]
+fn the_trace_names_the_policy_that_refuses_a_further_run() {
+    for kind in ["halt", "deny"] {
+        let others =
+            format!("  - {{ id: bound, match: {{ where: {{ path: $.input.q, gt: 5 }} }}, {kind}: {{}} }}\n");
+        let Wrapped { outcome, tool } =
+            wrapped("next(input); next(#{ q: 9 })", &others, json!({ "q": 1 }), &[]);
+        assert_eq!(tool.inputs(), [json!({ "q": 1 })], "{kind}");
+        let traced: Vec<&str> = outcome.policies.iter().map(|policy| policy.id.as_str()).collect();
+        assert!(traced.contains(&"bound"), "{kind}: {traced:?}");
+    }
+}
+
+#[test]
 fn each_run_counts_and_acquires_limits_once() {
     let others = "
   - { id: once, match: { tool: search, where: { path: $.session.calls.search, gte: 2 } }, deny: { code: enough } }
