@@ -83,6 +83,8 @@
 //! All features are off by default.
 //!
 //! - `json-schema` checks arguments against JSON Schemas. Without it, tools and rules that have a schema are rejected.
+//! - `scripts` compiles the expressions and scripts of rules: `expr`, computed placeholders, `script`, `around` and `functions`. Without it,
+//!   rules that have some are rejected.
 //! - `watch` reloads rules when their files change: `reload::RulesWatcher`.
 //! - `snippets` shows the lines of the rules files in error messages, with the problem underlined.
 //!

@@ -1,6 +1,6 @@
 //! The library without its features: what it can't check it rejects, and names the feature.
 
-#![cfg(not(any(feature = "json-schema", feature = "snippets")))]
+#![cfg(not(any(feature = "json-schema", feature = "scripts", feature = "snippets")))]
 
 use callgate::json::{Value, json};
 use callgate::{Effect, Engine, SessionState, ToolCall, ToolDescriptor, engine, tools};
@@ -22,6 +22,48 @@ fn rules_with_a_json_schema_are_rejected() {
         assert!(error.contains("rules.yaml:4:"), "{error}");
         assert!(error.contains("cargo add callgate --features json-schema"), "{error}");
     }
+}
+
+/// Rules with code, and what the code is.
+const CODE_RULES: [(&str, &str); 8] = [
+    (
+        "policies:\n  - id: p\n    match: { tool: pay, where: { expr: input.amount > 100 } }\n    deny: {}\n",
+        "expressions",
+    ),
+    (
+        "policies:\n  - id: p\n    match: pay\n    deny: { message: \"{{ input.amount + 1 }} is too much\" }\n",
+        "expressions",
+    ),
+    (
+        "policies:\n  - id: p\n    match: pay\n    approval: { message: \"Pay {{ to_upper(input.name) }}?\" }\n",
+        "expressions",
+    ),
+    (
+        "policies:\n  - id: p\n    match: pay\n    cache: { ttl: 1m, key: { expr: input.name } }\n",
+        "expressions",
+    ),
+    ("let: { payee: input.recipient }\npolicies: []\n", "expressions"),
+    ("policies:\n  - id: p\n    match: pay\n    deny: { script: \"return 1;\" }\n", "scripts"),
+    ("policies:\n  - id: p\n    match: pay\n    around: { script: next(input) }\n", "scripts"),
+    ("functions: \"fn fee(amount) { amount }\"\npolicies: []\n", "functions"),
+];
+
+#[test]
+fn rules_with_expressions_or_scripts_are_rejected() {
+    for (rules, code) in CODE_RULES {
+        let error = engine::load_text(rules).unwrap_err().to_string();
+        assert!(error.contains(&format!("this build of Callgate has no {code}")), "{rules}{error}");
+        assert!(error.contains("cargo add callgate --features scripts"), "{rules}{error}");
+    }
+}
+
+#[test]
+fn placeholders_with_paths_are_filled_in() {
+    let rules =
+        "policies:\n  - id: p\n    match: pay\n    deny: { message: \"{{ input.amount }} is too much\" }\n";
+    let engine = Engine::from_text(rules).unwrap();
+    let call = ToolCall::new("c1", "pay", json!({ "amount": 900 }));
+    assert_eq!(engine.decide(&call, &SessionState::default()).reason().message, "900 is too much");
 }
 
 #[test]

@@ -8,17 +8,18 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::ScriptCompileError;
+use super::caught_panic::catch_panic;
 use super::code_branch::{self, CodeBranch};
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
 use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
-use super::fuel::{Fuel, MAX_SCRIPT, ScriptLimits};
+use super::fuel::{Fuel, ScriptLimits};
 use super::interpreter::Interpreter;
 use super::journal::{Journal, JournalError};
+use super::language::Language;
 use super::named_value::NamedValue;
 use super::names::Names;
-use super::parser::{Language, catch_panic, parse};
 use super::printed_lines::PrintedLines;
 use super::program::Program;
 use super::replay_host::ReplayHost;
@@ -102,8 +103,7 @@ impl AroundScript {
                 is_unknown_name: false,
             });
         }
-        let ast = parse(text, Language::Script, MAX_SCRIPT)?;
-        let compiled = compile(text, &ast, Language::Script, names)?;
+        let compiled = compile(text, Language::Script, names)?;
         let context_reads = Arc::new(compiled.dependencies.context.clone());
         let definitions = &compiled.dependencies.definitions;
         let digest = digest(text, definitions, names);

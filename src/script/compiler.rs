@@ -1,18 +1,19 @@
-//! Compiler: Rhai's syntax tree → [`Program`]. Unsupported constructs are rejected here, with their position, and not only when a
+//! Compiler: text → [`Program`]. Unsupported constructs are rejected here, with their position, and not only when a
 //! call reaches them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rhai::{AST, Position};
+use rhai::Position;
 
 use super::ScriptCompileError;
 use super::code_branch::{BranchId, CodeBranch, CodeBranchKind};
 use super::dependencies::ProgramDependencies;
 use super::function_table::find_function;
+use super::language::{CompileResult, CompiledProgram, Language};
 use super::names::Names;
 use super::operators::find_operator;
-use super::parser::{FunctionDefinition, Language, byte_offset, function_definitions, source_position};
+use super::parser::{FunctionDefinition, byte_offset, function_definitions, parse, source_position};
 use super::program::{Closure, Code, CodeNode, FunctionBody, Program};
 use super::switch_source::{self, SwitchSources};
 
@@ -29,8 +30,6 @@ mod switches;
 mod variables;
 
 use self::number_literal::reject_ambiguous_floats;
-
-pub(super) type CompileResult<T> = Result<T, ScriptCompileError>;
 
 /// The compiler's state for one text.
 pub(super) struct Compiler<'a> {
@@ -62,29 +61,31 @@ pub(super) struct LocalVariable {
     pub(super) closure: Option<Arc<Closure>>,
 }
 
-/// A program and its dependencies.
-#[derive(Debug)]
-pub(super) struct CompiledProgram {
-    pub(super) program: Program,
-    pub(super) dependencies: ProgramDependencies,
-    /// The name and the number of parameters of each of its functions.
-    pub(super) signatures: Vec<(String, usize)>,
-    /// Its functions and the arms of `switch`.
-    pub(super) branches: Vec<CodeBranch>,
-}
-
-/// Compiles the syntax tree of `text`, which may use the names of a bundle.
+/// The names of the functions that a text defines, each with its offset.
 ///
 /// # Errors
-/// The first unsupported construct or unknown name.
-pub(super) fn compile(
-    text: &str,
-    ast: &AST,
-    language: Language,
-    names: &Names,
-) -> CompileResult<CompiledProgram> {
+/// Invalid syntax.
+pub(super) fn function_names(text: &str) -> CompileResult<Vec<(String, usize)>> {
+    let ast = parse(text, Language::Functions)?;
+    let definitions = function_definitions(&ast).into_iter();
+    let found =
+        definitions.filter(|((name, _), _)| !name.starts_with("anon$")).map(|((name, _), function)| {
+            let body = byte_offset(text, function.position).unwrap_or(text.len());
+            let before = text.get(..body).unwrap_or_default();
+            let start = before.rfind(&format!("fn {name}")).map_or(0, |start| start + "fn ".len());
+            (name, start)
+        });
+    Ok(found.collect())
+}
+
+/// Compiles a text, which may use the names of a bundle.
+///
+/// # Errors
+/// Invalid syntax, or else the first unsupported construct or unknown name.
+pub(super) fn compile(text: &str, language: Language, names: &Names) -> CompileResult<CompiledProgram> {
+    let ast = parse(text, language)?;
     reject_ambiguous_floats(text)?;
-    let routines = function_definitions(ast);
+    let routines = function_definitions(&ast);
     let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
     let mut lowering = Compiler {
         text,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::ScriptCompileError;
 use super::call_host::CallHost;
+use super::caught_panic::catch_panic;
 use super::code_branch::CodeBranch;
 use super::compiler::compile;
 use super::control_flow::ControlFlow;
@@ -13,20 +14,17 @@ use super::definition_name::DefinitionName;
 use super::dependencies::ProgramDependencies;
 use super::error_object::error_message;
 use super::expression_value::{ExpressionError, ExpressionValue};
-use super::fuel::{EvalError, Fuel, MAX_SCRIPT, ScriptLimits};
+use super::fuel::{EvalError, Fuel, ScriptLimits};
 use super::interpreter::Interpreter;
+use super::language::Language;
 use super::named_value::{NamedBody, NamedDefinition, NamedPath, NamedValue};
 use super::names::Names;
-use super::parser::{Language, catch_panic, parse};
 use super::program::{Code, CodeNode, Program, ReadOnlyVariable, SourcePosition};
 use super::type_checker::{self, TypeEnvironment, TypeReport};
 use super::value::ScriptValue;
 use crate::call::{CallView, ContextReads, LetMemo, NamedResult, NodeRef, Root};
 use crate::json::Value;
 use crate::path::ArgumentNames;
-
-/// The maximum length of an expression, in bytes.
-const MAX_EXPRESSION: usize = 16 << 10;
 
 static EXPRESSION_LIMITS: ScriptLimits = ScriptLimits {
     subject: "the expression",
@@ -80,8 +78,7 @@ impl Expression {
     /// # Errors
     /// As [`compile`](Self::compile).
     pub fn compile_with(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
-        let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
-        let compiled = compile(text, &ast, Language::Expression, names)?;
+        let compiled = compile(text, Language::Expression, names)?;
         Ok(Self {
             program: compiled.program,
             dependencies: compiled.dependencies,
@@ -95,8 +92,7 @@ impl Expression {
     /// # Errors
     /// As [`compile`](Self::compile).
     pub(super) fn compile_script(text: &str, names: &Names) -> Result<Self, ScriptCompileError> {
-        let ast = parse(text, Language::Policy, MAX_SCRIPT)?;
-        let compiled = compile(text, &ast, Language::Policy, names)?;
+        let compiled = compile(text, Language::Policy, names)?;
         Ok(Self {
             program: compiled.program,
             dependencies: compiled.dependencies,

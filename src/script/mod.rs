@@ -1,7 +1,10 @@
 //! The scripting language: expressions over one call (`expr:`) and scripts around an execution (`around:`), sandboxed.
 //!
 //! Text + call → value. Scripts reach the host only through effects; comparing values of different types is an error. Rhai parses the
-//! syntax, and no other module uses it.
+//! syntax, and no other module uses it. Without the feature `scripts` no code compiles, so rules that have some are rejected.
+
+// Without the compiler, nothing makes the programs that the interpreter runs.
+#![cfg_attr(not(feature = "scripts"), allow(dead_code))]
 
 mod exact_number;
 mod fuel;
@@ -23,9 +26,17 @@ mod definition_name;
 mod named_value;
 mod program;
 mod names;
-mod parser;
-mod switch_source;
 mod dependencies;
+mod language;
+mod caught_panic;
+#[cfg(feature = "scripts")]
+mod parser;
+#[cfg(feature = "scripts")]
+mod switch_source;
+#[cfg(feature = "scripts")]
+mod compiler;
+#[cfg(not(feature = "scripts"))]
+#[path = "unsupported_compiler.rs"]
 mod compiler;
 mod shared_functions;
 mod assignment;
@@ -55,7 +66,7 @@ mod journal;
 mod replay_result;
 mod replay_host;
 mod around_script;
-#[cfg(test)]
+#[cfg(all(test, feature = "scripts"))]
 mod rhai_comparison;
 
 pub use around_script::{AroundScript, SCRIPT_LIMITS};

@@ -1,7 +1,6 @@
 //! Parser: text → Rhai's syntax tree. Rhai only parses; the compiler and the interpreter of this module define the language.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use rhai::{
@@ -10,6 +9,8 @@ use rhai::{
 };
 
 use super::ScriptCompileError;
+use super::caught_panic::catch_panic;
+use super::language::Language;
 use super::program::SourcePosition;
 
 /// The maximum nesting of code, and the maximum number of chained operators.
@@ -31,24 +32,12 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     engine
 });
 
-/// The language of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
-    /// A single value, without statements and effects.
-    Expression,
-    /// Statements around an execution.
-    Script,
-    /// Functions without effects.
-    Functions,
-    /// Statements that decide for a policy, without effects.
-    Policy,
-}
-
 /// Parses a text.
 ///
 /// # Errors
-/// Invalid syntax, or text longer than `most` bytes.
-pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, ScriptCompileError> {
+/// Invalid syntax, or a text that is too long.
+pub(super) fn parse(text: &str, language: Language) -> Result<AST, ScriptCompileError> {
+    let most = language.max_length();
     let at = |message: String, position| ScriptCompileError {
         message,
         offset: byte_offset(text, position),
@@ -109,12 +98,6 @@ pub(super) fn tokens(text: &str) -> Vec<(Token, Position)> {
         all.push((token, position));
     }
     all
-}
-
-/// Runs `work` and turns a panic into an error.
-pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work))
-        .map_err(|_| "the evaluation failed with an internal error".to_owned())
 }
 
 fn lowercase_first(text: String) -> String {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::ScriptCompileError;
+use super::caught_panic::catch_panic;
 use super::code_branch::{self, CodeBranch};
 use super::definition_name::DefinitionName;
 use super::expression::Expression;
 use super::fuel::{EvalError, Fuel};
 use super::names::Names;
-use super::parser::catch_panic;
 use super::program::SourcePosition;
 use super::type_checker::{TypeEnvironment, TypeReport};
 use super::value::{ObjectView, ScriptValue, ValueKind};

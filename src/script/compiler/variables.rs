@@ -6,7 +6,8 @@ use super::{CompileResult, Compiler, quote_all};
 use crate::call::Root;
 use crate::diagnostic::closest_match;
 use crate::script::ScriptCompileError;
-use crate::script::parser::{Language, split_chain};
+use crate::script::language::Language;
+use crate::script::parser::split_chain;
 use crate::script::program::{Code, ReadOnlyVariable};
 
 impl Compiler<'_> {
