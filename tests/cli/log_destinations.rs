@@ -281,11 +281,7 @@ fn a_stderr_that_nobody_reads_stops_nothing() {
 fn a_server_that_accepts_and_never_reads_stops_nothing_or_everything_as_configured() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
-    for (destination, options, denies) in [
-        (format!("syslog:tcp:{address}"), &[][..], false),
-        (format!("syslog:tcp:{address}"), &["--log-on-failure", "deny"], true),
-        (format!("otlp:http://{address}"), &[], false),
-    ] {
+    let run_log = |destination: String, options: &[&str], denies: bool| {
         let dir = dir();
         // More than the buffers of the connection and the queue hold.
         fs::write(dir.0.path().join("calls.jsonl"), many_calls(16 << 20)).unwrap();
@@ -298,7 +294,13 @@ fn a_server_that_accepts_and_never_reads_stops_nothing_or_everything_as_configur
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         assert_eq!(outcomes(&run.stdout, "denied") > 0, denies, "{destination} {options:?}");
         assert!(run.stderr.contains(" are "), "losses are reported: {}", run.stderr);
-    }
+    };
+    // Side by side, since each mostly waits.
+    std::thread::scope(|threads| {
+        threads.spawn(|| run_log(format!("syslog:tcp:{address}"), &[], false));
+        threads.spawn(|| run_log(format!("syslog:tcp:{address}"), &["--log-on-failure", "deny"], true));
+        threads.spawn(|| run_log(format!("otlp:http://{address}"), &[], false));
+    });
 }
 
 #[test]
