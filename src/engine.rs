@@ -128,7 +128,7 @@ impl Engine {
     pub fn builder(policies: Arc<CompiledPolicies>) -> EngineBuilder {
         EngineBuilder {
             chains: policies,
-            tools: ToolCatalog::default(),
+            tools: Arc::default(),
             clock: Arc::new(SystemClock),
             observers: Vec::new(),
             store: CombinedStore::new(Arc::new(MemoryStore::default())),
@@ -216,7 +216,7 @@ impl Engine {
 /// Builds an [`Engine`].
 pub struct EngineBuilder {
     chains: Arc<CompiledPolicies>,
-    tools: ToolCatalog,
+    tools: Arc<ToolCatalog>,
     clock: Arc<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
     store: CombinedStore,
@@ -238,7 +238,15 @@ impl EngineBuilder {
     /// Sets the descriptors of the tools that calls can name.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        self.tools = ToolCatalog::new(tools);
+        self.tools = Arc::new(ToolCatalog::new(tools));
+        self
+    }
+
+    /// Sets the tools as a catalog, which engines can share.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn tool_catalog(mut self, catalog: Arc<ToolCatalog>) -> Self {
+        self.tools = catalog;
         self
     }
 
@@ -356,8 +364,7 @@ impl EngineBuilder {
         let host = HostServices { store: Arc::new(store), keys, accepts_answer, clock, observers, random };
         let mut services = EngineServices::new(host);
         services.candidate = candidate.and_then(|candidate| candidate.attach(services.observers.clone()));
-        let shared =
-            Shared { bundle: ArcSwap::new(chains), tools: Arc::new(tools), services, hooks, listener };
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
         let engine = Engine { shared: Arc::new(shared), reload_history };
         engine.notify_observers(&engine.revision(), RulesEvent::Loaded);
         engine

@@ -8,6 +8,7 @@ pub use provider_tools::{ProviderTools, for_provider};
 pub use result_schema::ResultSchema;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +106,16 @@ pub struct KnownTool {
     pub types: Option<ArgumentSchema>,
 }
 
+impl KnownTool {
+    fn compile(descriptor: ToolDescriptor) -> Self {
+        let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
+        let types = descriptor.input_schema.as_ref().map(ArgumentSchema::compile_types);
+        let types = types.and_then(Result::ok);
+        let results = descriptor.output_schema.as_ref().and_then(ResultSchema::compile);
+        Self { descriptor, schema, results, types }
+    }
+}
+
 /// Tools: the descriptors that models are offered, and the set that calls are checked against.
 #[derive(Debug, Default)]
 pub struct ToolCatalog {
@@ -118,18 +129,21 @@ impl ToolCatalog {
         Self::default().with_tools(descriptors)
     }
 
+    /// These tools in place of all. A tool that is described as before keeps its compiled schemas: compiling them takes longer than many
+    /// calls.
+    #[must_use]
+    pub fn replaced_by(&self, descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        self.with_set_of(merge(Vec::new(), descriptors))
+    }
+
     /// Adds tools; they shadow those of the same name and server.
     #[must_use]
     pub fn with_tools(&self, more: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        let mut descriptors = self.descriptors.clone();
-        for tool in more {
-            match descriptors.iter_mut().find(|known| known.name == tool.name && known.server == tool.server)
-            {
-                Some(known) => *known = tool,
-                None => descriptors.push(tool),
-            }
-        }
-        let set = ToolSet::new(descriptors.clone());
+        self.with_set_of(merge(self.descriptors.clone(), more))
+    }
+
+    fn with_set_of(&self, descriptors: Vec<ToolDescriptor>) -> Self {
+        let set = self.set.replaced_by(descriptors.iter().cloned());
         Self { descriptors, set }
     }
 
@@ -142,6 +156,20 @@ impl ToolCatalog {
     pub fn set(&self) -> &ToolSet {
         &self.set
     }
+}
+
+/// Adds tools to others; they shadow those of the same name and server.
+fn merge(
+    mut descriptors: Vec<ToolDescriptor>,
+    more: impl IntoIterator<Item = ToolDescriptor>,
+) -> Vec<ToolDescriptor> {
+    for tool in more {
+        match descriptors.iter_mut().find(|known| known.name == tool.name && known.server == tool.server) {
+            Some(known) => *known = tool,
+            None => descriptors.push(tool),
+        }
+    }
+    descriptors
 }
 
 /// Completes the tools that a server describes by those that the rules declare for it: a schema that the server does not give is the declared
@@ -163,20 +191,26 @@ pub fn add_declared(tools: &mut Vec<ToolDescriptor>, declared: &[ToolDescriptor]
 /// The known tools, by name and server.
 #[derive(Debug, Default)]
 pub struct ToolSet {
-    tools: HashMap<String, HashMap<Option<String>, KnownTool>>,
+    tools: HashMap<String, HashMap<Option<String>, Arc<KnownTool>>>,
 }
 
 impl ToolSet {
     /// Compiles the schemas of these tools. Of two with the same name and server, the last one is used.
     pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        let mut tools: HashMap<String, HashMap<Option<String>, KnownTool>> = HashMap::new();
+        Self::default().replaced_by(descriptors)
+    }
+
+    /// These tools, with the compiled schemas of those that are described as before.
+    fn replaced_by(&self, descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+        let mut tools: HashMap<String, HashMap<Option<String>, Arc<KnownTool>>> = HashMap::new();
         for descriptor in descriptors {
-            let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
-            let types = descriptor.input_schema.as_ref().map(ArgumentSchema::compile_types);
-            let types = types.and_then(Result::ok);
-            let results = descriptor.output_schema.as_ref().and_then(ResultSchema::compile);
-            let (name, server) = (descriptor.name.clone(), descriptor.server.clone());
-            tools.entry(name).or_default().insert(server, KnownTool { descriptor, schema, results, types });
+            let before = self.tools.get(&descriptor.name).and_then(|known| known.get(&descriptor.server));
+            let known = match before.filter(|before| before.descriptor == descriptor) {
+                Some(before) => Arc::clone(before),
+                None => Arc::new(KnownTool::compile(descriptor)),
+            };
+            let (name, server) = (known.descriptor.name.clone(), known.descriptor.server.clone());
+            tools.entry(name).or_default().insert(server, known);
         }
         Self { tools }
     }
@@ -184,7 +218,7 @@ impl ToolSet {
     /// The tool that a call names: on its server, or one without a server.
     pub fn get(&self, call: &ToolCall) -> Option<&KnownTool> {
         let same_name = self.tools.get(&call.tool)?;
-        same_name.get(&call.server).or_else(|| same_name.get(&None))
+        same_name.get(&call.server).or_else(|| same_name.get(&None)).map(Arc::as_ref)
     }
 
     /// Whether the set has no tools.
@@ -217,5 +251,37 @@ mod tests {
             .collect();
         let [own, declared] = [Some(&own), Some(&declared)];
         assert_eq!(described, [("get", own, declared), ("put", None, None), ("list", declared, None)]);
+    }
+
+    #[test]
+    fn only_changed_tools_are_compiled_again() {
+        let tool = |name: &str, server: Option<&str>, required: &str| {
+            let schema = json!({ "type": "object", "required": [required] });
+            let described = json!([{ "name": name, "server": server, "input_schema": schema }]);
+            parse_list(&described.to_string()).unwrap().remove(0)
+        };
+        let before =
+            ToolCatalog::new([tool("get", None, "a"), tool("put", None, "a"), tool("put", Some("s"), "a")]);
+        let after = before.replaced_by([
+            tool("get", None, "a"),
+            tool("put", None, "b"),
+            tool("put", Some("s"), "b"),
+            tool("put", Some("s"), "a"),
+        ]);
+        let known = |catalog: &ToolCatalog, name: &str, server: Option<&str>| {
+            Arc::clone(&catalog.set.tools[name][&server.map(str::to_owned)])
+        };
+        let is_kept = |name: &str, server: Option<&str>| {
+            Arc::ptr_eq(&known(&before, name, server), &known(&after, name, server))
+        };
+        assert!(is_kept("get", None) && is_kept("put", Some("s")));
+        assert!(!is_kept("put", None));
+        assert_eq!(known(&after, "put", None).descriptor, tool("put", None, "b"));
+        assert_eq!(after.descriptors().len(), 3);
+        // A tool that is gone is unknown.
+        assert!(before.replaced_by([]).set.is_empty());
+        let more = before.with_tools([tool("get", None, "b")]);
+        assert_eq!(known(&more, "get", None).descriptor, tool("get", None, "b"));
+        assert!(Arc::ptr_eq(&known(&more, "put", None), &known(&before, "put", None)));
     }
 }

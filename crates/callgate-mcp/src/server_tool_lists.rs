@@ -75,7 +75,7 @@ impl ServerToolLists {
     fn update_catalog(&self, by_server: &BTreeMap<String, ServerToolList>) {
         let of_servers = by_server.values().flat_map(|listed| listed.tools.iter().cloned());
         let all = self.engine.session().tools().to_vec().into_iter().chain(of_servers);
-        let catalog = Arc::new(ToolCatalog::new(all));
+        let catalog = Arc::new(self.catalog().replaced_by(all));
         *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
     }
 }

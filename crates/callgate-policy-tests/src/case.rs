@@ -12,13 +12,14 @@ use callgate::call::{SessionState, Task, ToolCall};
 use callgate::diagnostic::Location;
 use callgate::json::Value;
 use callgate::message::Approver;
-use callgate::tools::ToolDescriptor;
+use callgate::tools::ToolCatalog;
 
 /// One test file.
 #[derive(Clone, Debug)]
 pub(super) struct TestFile {
     pub(super) name: String,
-    pub(super) tools: Arc<Vec<ToolDescriptor>>,
+    /// The tools of the cases, compiled once for all. Those that the rules declare if there are none.
+    pub(super) tools: Option<Arc<ToolCatalog>>,
     pub(super) cases: Vec<Arc<TestCase>>,
 }
 

@@ -2,6 +2,7 @@
 //! never ends fails alone.
 
 use std::any::Any;
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -20,7 +21,7 @@ use callgate::json::Value;
 use callgate::kernel::EventListener;
 use callgate::policy::CompiledPolicies;
 use callgate::session::Session;
-use callgate::tools::ToolDescriptor;
+use callgate::tools::ToolCatalog;
 
 /// The time limit of a case, by the system clock. Its own clock jumps, so that none takes long.
 const CASE_TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -110,10 +111,13 @@ impl Suite {
         listener: Option<&Arc<dyn EventListener>>,
         seen: &mut dyn FnMut(&CaseReport),
     ) -> SuiteReport {
+        let declared = LazyCell::new(|| declared_tools(policies));
         let files = self.files.iter().map(|file| {
+            let tools = file.tools.as_ref().unwrap_or_else(|| &declared);
             let run = |case| {
-                let rules = CaseRules { chains: Arc::clone(policies), listener: listener.cloned() };
-                let report = run_on_thread(rules, Arc::clone(&file.tools), case, CASE_TIME_LIMIT, run_case);
+                let (policies, tools) = (Arc::clone(policies), Arc::clone(tools));
+                let rules = CaseRules { policies, tools, listener: listener.cloned() };
+                let report = run_on_thread(rules, case, CASE_TIME_LIMIT, run_case);
                 seen(&report);
                 report
             };
@@ -123,37 +127,37 @@ impl Suite {
     }
 }
 
-/// The rules that a case runs against.
+/// The tools that rules declare, for test files that name none.
+pub(super) fn declared_tools(policies: &CompiledPolicies) -> Arc<ToolCatalog> {
+    Arc::new(ToolCatalog::new(policies.tools().iter().cloned()))
+}
+
+/// The rules that a case runs against, and its tools.
 struct CaseRules {
-    chains: Arc<CompiledPolicies>,
+    policies: Arc<CompiledPolicies>,
+    tools: Arc<ToolCatalog>,
     listener: Option<Arc<dyn EventListener>>,
 }
 
 /// Whether a case passes against a bundle within this time.
 pub(super) fn case_passes(
-    chains: Arc<CompiledPolicies>,
-    tools: Arc<Vec<ToolDescriptor>>,
+    policies: Arc<CompiledPolicies>,
+    tools: Arc<ToolCatalog>,
     case: &Arc<TestCase>,
     limit: Duration,
 ) -> bool {
-    run_on_thread(CaseRules { chains, listener: None }, tools, case, limit, run_case).passed
+    run_on_thread(CaseRules { policies, tools, listener: None }, case, limit, run_case).passed
 }
 
-type RunCase = fn(CaseRules, &[ToolDescriptor], &TestCase) -> CaseReport;
+type RunCase = fn(CaseRules, &TestCase) -> CaseReport;
 
 /// Runs a case on a thread of its own. The thread of a case that never ends is abandoned.
-fn run_on_thread(
-    rules: CaseRules,
-    tools: Arc<Vec<ToolDescriptor>>,
-    case: &Arc<TestCase>,
-    limit: Duration,
-    run: RunCase,
-) -> CaseReport {
+fn run_on_thread(rules: CaseRules, case: &Arc<TestCase>, limit: Duration, run: RunCase) -> CaseReport {
     let (send, receive) = mpsc::channel();
     let shared = Arc::clone(case);
     let thread = thread::Builder::new().name("case".to_owned()).spawn(move || {
         // The receiver is gone if the case took too long.
-        let _ = send.send(run(rules, &tools, &shared));
+        let _ = send.send(run(rules, &shared));
     });
     let failed = |note: String| {
         let mut report = case.empty_report();
@@ -181,10 +185,10 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> CaseReport {
-    let CaseRules { chains, listener } = rules;
+fn run_case(rules: CaseRules, case: &TestCase) -> CaseReport {
+    let CaseRules { policies, tools, listener } = rules;
     let clock = ManualClock::new(case.clock);
-    let mut engine = test_engine(chains, tools, &clock);
+    let mut engine = test_engine(policies, tools, &clock);
     let conversation = case.has_approval_replies().then(CaseHistory::new);
     if conversation.is_some() {
         engine = CaseHistory::configure_engine(engine);
@@ -210,12 +214,10 @@ fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> Case
 /// The engine of a case. Its random numbers are seeded, so that no case passes by chance.
 pub(super) fn test_engine(
     policies: Arc<CompiledPolicies>,
-    tools: &[ToolDescriptor],
+    tools: Arc<ToolCatalog>,
     clock: &ManualClock,
 ) -> EngineBuilder {
-    // A test file that names tools uses these instead of those that the rules declare.
-    let tools = if tools.is_empty() { policies.tools().to_vec() } else { tools.to_vec() };
-    Engine::builder(policies).tools(tools).clock(clock.clone()).seed(SEED)
+    Engine::builder(policies).tool_catalog(tools).clock(clock.clone()).seed(SEED)
 }
 
 /// A running case.
@@ -375,24 +377,24 @@ mod tests {
 
     /// The notes of a suite's only case, with `run` in place of the real runner.
     fn notes(run: RunCase, limit: Duration) -> Vec<String> {
-        let chains = engine::load_text("policies: []").unwrap();
+        let policies = engine::load_text("policies: []").unwrap();
         let suite = load_texts([("a.test.yaml", CASES)]).suite;
         let file = &suite.files[0];
-        let rules = CaseRules { chains, listener: None };
-        let report = run_on_thread(rules, Arc::clone(&file.tools), &file.cases[0], limit, run);
+        let rules = CaseRules { policies, tools: Arc::default(), listener: None };
+        let report = run_on_thread(rules, &file.cases[0], limit, run);
         assert!(!report.passed);
         report.failures.into_iter().filter_map(|failure| failure.note).collect()
     }
 
     #[test]
     fn reports_a_panic_as_a_failure_of_its_case() {
-        let notes = notes(|_, _, _| panic!("a mistake in Callgate"), CASE_TIME_LIMIT);
+        let notes = notes(|_, _| panic!("a mistake in Callgate"), CASE_TIME_LIMIT);
         assert_eq!(notes, ["Callgate panicked: a mistake in Callgate"]);
     }
 
     #[test]
     fn reports_a_hang_as_a_failure_of_its_case() {
-        let hangs: RunCase = |_, _, case| {
+        let hangs: RunCase = |_, case| {
             ManualClock::new(case.clock).block_on(std::future::pending::<()>());
             case.empty_report()
         };

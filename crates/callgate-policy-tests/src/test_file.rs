@@ -18,7 +18,7 @@ use callgate::rules_schema::Shape;
 use callgate::safe_text::{escape_controls, truncate};
 use callgate::script::Names;
 use callgate::source::{LoadedFile, YamlNode};
-use callgate::tools::{self, ToolDescriptor};
+use callgate::tools::{self, ToolCatalog, ToolDescriptor};
 
 /// The default start of a case's clock.
 pub(super) const DEFAULT_CLOCK_START: &str = "2026-01-01T12:00:00Z";
@@ -50,12 +50,13 @@ pub(super) fn read(
     reader.task = root.get("task").and_then(|node| reader.read_task(node)).unwrap_or_default();
     reader.stubs = case_reader::read_stubs(root.get("stubs"), &mut reader);
     let tools = root.get("tools").map(|node| read_tools(node, &mut reader)).unwrap_or_default();
+    let tools = (!tools.is_empty()).then(|| Arc::new(ToolCatalog::new(tools)));
     let nodes = root.get("cases").and_then(YamlNode::items).unwrap_or_default();
     check_case_names(nodes, &mut reader);
     let cases = nodes.iter().flat_map(|node| case_reader::read(node, &mut reader)).map(Arc::new).collect();
     let name = reader.reader.source_name(file.source);
     ParsedTestFile {
-        file: TestFile { name, tools: Arc::new(tools), cases },
+        file: TestFile { name, tools, cases },
         referenced_files: reader.reader.referenced_paths,
         policy_references: reader.policy_references,
     }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use crate::loader::load_texts;
 use crate::report::SuiteReport;
+use crate::runner::declared_tools;
 use callgate::call::CallRecord;
 use callgate::diagnostic::render;
 use callgate::policy::CompiledPolicies;
-use callgate::tools::ToolDescriptor;
+use callgate::tools::{ToolCatalog, ToolDescriptor};
 use recorded_run::{RecordedRounds, run_recorded};
 use test_file_writer::{GeneratedSession, write_test_file};
 
@@ -70,22 +71,25 @@ pub fn generate(
     }
     let calls = records.len();
     let (hidden, redacted_by) = record_redaction::redact_records(records.clone(), policies)?;
-    let tools = origin.tools.map_or(&[][..], |(_, tools)| tools);
+    let tools = match origin.tools {
+        Some((_, tools)) if !tools.is_empty() => Arc::new(ToolCatalog::new(tools.iter().cloned())),
+        _ => declared_tools(policies),
+    };
     let sessions: Vec<GeneratedSession> = group_by_session(&records)
         .iter()
         .map(|indices| {
             let rounds = select_rounds(indices, &hidden);
-            let results = run_recorded(policies, tools, &rounds);
+            let results = run_recorded(policies, &tools, &rounds);
             let before = match redacted_by.is_empty() {
                 true => Vec::new(),
-                false => run_recorded(policies, tools, &select_rounds(indices, &records)),
+                false => run_recorded(policies, &tools, &select_rounds(indices, &records)),
             };
             let name = rounds.iter().flatten().next().and_then(|record| record.session.clone());
             GeneratedSession { name, rounds, results, unredacted_results: before }
         })
         .collect();
     let text = write_test_file(&sessions, &origin, &redacted_by);
-    let report = run_generated(&text, policies, tools)?;
+    let report = run_generated(&text, policies, &tools)?;
     match report.passed() {
         true => Ok(GeneratedTests { text, cases: sessions.len(), calls, redacted_by }),
         false => Err(GenerateError::Unstable(crate::render::text(&report, false))),
@@ -125,7 +129,7 @@ fn select_rounds(rounds: &[Vec<usize>], records: &[CallRecord]) -> RecordedRound
 fn run_generated(
     text: &str,
     policies: &Arc<CompiledPolicies>,
-    tools: &[ToolDescriptor],
+    tools: &Arc<ToolCatalog>,
 ) -> Result<SuiteReport, GenerateError> {
     // The file of the tools, beside the tests, need not exist yet.
     let without_tools: String =
@@ -140,7 +144,7 @@ fn run_generated(
         )));
     }
     for file in &mut loaded.suite.files {
-        file.tools = Arc::new(tools.to_vec());
+        file.tools = Some(Arc::clone(tools));
     }
     Ok(loaded.suite.run(policies))
 }

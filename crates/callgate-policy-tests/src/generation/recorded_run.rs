@@ -13,7 +13,7 @@ use callgate::call::{CallRecord, Outcome, RecordedResult, ToolCall};
 use callgate::host::{ManualClock, ToolError};
 use callgate::json::Value;
 use callgate::policy::CompiledPolicies;
-use callgate::tools::ToolDescriptor;
+use callgate::tools::ToolCatalog;
 
 /// The outcome of a call.
 pub(super) struct RecordedCallResult {
@@ -27,11 +27,11 @@ pub(super) type RecordedRounds = Vec<Vec<CallRecord>>;
 /// The outcomes of a session's calls, in order. The calls are numbered as in a test without ids.
 pub(super) fn run_recorded(
     policies: &Arc<CompiledPolicies>,
-    tools: &[ToolDescriptor],
+    tools: &Arc<ToolCatalog>,
     rounds: &RecordedRounds,
 ) -> Vec<RecordedCallResult> {
     let clock = ManualClock::new(DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH));
-    let engine = test_engine(Arc::clone(policies), tools, &clock).build();
+    let engine = test_engine(Arc::clone(policies), Arc::clone(tools), &clock).build();
     let mut session = engine.session();
     let mut results = Vec::new();
     let mut number = 0;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::mutant::Mutant;
 use crate::case::{TestCase, TestFile};
 use crate::report::SuiteReport;
-use crate::runner::Suite;
-use crate::runner::case_passes;
+use crate::runner::{Suite, case_passes, declared_tools};
 use callgate::diagnostic::SourceMap;
 use callgate::policy::{self, CompiledPolicies, LoadedBundle};
+use callgate::tools::ToolCatalog;
 
 /// The time limit of a case; one that takes longer against changed rules has noticed the change.
 const MUTANT_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -37,6 +37,8 @@ pub(super) struct MutantRunner<'a> {
     texts: Vec<(&'a str, &'a str)>,
     revision: String,
     cases: Vec<(&'a TestFile, &'a Arc<TestCase>)>,
+    /// The tools that the rules declare.
+    declared_tools: Arc<ToolCatalog>,
     /// The cases in which each policy takes part; the one that noticed the policy's last change comes first.
     cases_by_policy: Mutex<HashMap<String, Vec<usize>>>,
 }
@@ -73,6 +75,7 @@ impl<'a> MutantRunner<'a> {
             texts,
             revision: report.revision,
             cases: cases.collect(),
+            declared_tools: declared_tools(&policies),
             cases_by_policy: Mutex::new(cases_by_policy),
         })
     }
@@ -131,9 +134,11 @@ impl<'a> MutantRunner<'a> {
     fn is_noticed(&self, change: &Mutant, policies: &Arc<CompiledPolicies>) -> bool {
         let first = self.with_policy_cases(change, |cases| cases.to_vec()).unwrap_or_default();
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
+        let declared = Arc::new(self.declared_tools.replaced_by(policies.tools().iter().cloned()));
         let noticing = first.iter().copied().chain(others).find(|index| {
             self.cases.get(*index).is_some_and(|(file, case)| {
-                !case_passes(Arc::clone(policies), Arc::clone(&file.tools), case, MUTANT_TIME_LIMIT)
+                let tools = file.tools.as_ref().unwrap_or(&declared);
+                !case_passes(Arc::clone(policies), Arc::clone(tools), case, MUTANT_TIME_LIMIT)
             })
         });
         if let Some(case) = noticing {
