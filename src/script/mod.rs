@@ -3,8 +3,10 @@
 //! Text + call → value. Scripts reach the host only through effects; comparing values of different types is an error. Rhai parses the
 //! syntax, and no other module uses it. Without the feature `scripts` no code compiles, so rules that have some are rejected.
 
-// Without the compiler, nothing makes the programs that the interpreter runs.
-#![cfg_attr(not(feature = "scripts"), allow(dead_code))]
+#![cfg_attr(
+    not(feature = "scripts"),
+    allow(dead_code, reason = "without the compiler, nothing makes the programs that the interpreter runs")
+)]
 
 mod exact_number;
 mod fuel;
