@@ -1,7 +1,7 @@
 //! Runs one main path a number of times, for a tool that counts instructions, such as `valgrind --tool=callgrind`: the difference between
 //! two numbers of runs is what the path costs. `benches/count-instructions` does that for all of them.
 //!
-//! Usage: `instruction_counts PATH RUNS`. `load` loads that many policies once.
+//! Usage: `instruction_counts PATH RUNS`. `load` loads that many policies once; `tool` makes the calls of `call` without Callgate.
 
 #![expect(
     clippy::expect_used,
@@ -26,6 +26,19 @@ struct IdleTool;
 impl ToolExecutor for IdleTool {
     async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         Ok(Value::Null.into())
+    }
+}
+
+/// A call whose parts are made anew for each run.
+fn read_call() -> ToolCall {
+    ToolCall::new("c1", "read", json!({ "path": "a.txt" }))
+}
+
+/// The result of a future that waits for nothing.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("the tool answers immediately"),
     }
 }
 
@@ -61,13 +74,12 @@ fn run(path: &str, runs: usize) {
                 Engine::from_text("policies: [{ id: all, match: \"*\", allow: {} }]").expect("valid rules");
             let mut session = engine.session();
             for _ in 0..runs {
-                let call = ToolCall::new("c1", "read", json!({ "path": "a.txt" }));
-                let mut future = pin!(session.execute(call, &IdleTool));
-                let Poll::Ready(outcome) = future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-                else {
-                    panic!("the tool answers immediately");
-                };
-                drop(black_box(outcome));
+                drop(black_box(ready(session.execute(read_call(), &IdleTool))));
+            }
+        }
+        "tool" => {
+            for _ in 0..runs {
+                drop(black_box(ready(IdleTool.execute(black_box(&read_call())))));
             }
         }
         "load" => {

@@ -154,14 +154,14 @@ fn a_stopped_call_is_decided_without_allocations_until_its_reason_is_asked_for()
 }
 
 #[test]
-fn a_whole_call_copies_none_of_its_arguments() {
+fn a_whole_call_allocates_less_than_two_kilobytes_whatever_its_arguments() {
     let engine = Engine::from_text("policies: [{ id: all, match: '*', allow: {} }]").unwrap();
     let call = |text: &str| ToolCall::new("c1", "read", json!({ "path": "a.txt", "text": text }));
     let (small, large) = (call("a"), call(&"a".repeat(10_000)));
     let tool = ConstantTool(Value::Null);
     let (few, many) = (bytes(&engine, &small, &tool), bytes(&engine, &large, &tool));
     // The futures, the decision and the outcome of the call, without the futures of what few calls need.
-    assert!(few < 6_000 && many == few, "{few} bytes for small, {many} for large arguments");
+    assert!(few < 2_048 && many == few, "{few} bytes for small, {many} for large arguments");
 }
 
 #[test]

@@ -199,7 +199,7 @@ async fn approved_call_resumed_concurrently_runs_once_beside_other_calls() {
     let asked = ToolCall::new("a", "launch", json!({ "to": 1 }));
     let outcome = session.execute(asked.clone(), &tools).await;
     assert_eq!(outcome.outcome.name(), "suspended");
-    let question = RequestPart::from(outcome.approval.as_ref().unwrap());
+    let question = RequestPart::from(outcome.approval.as_deref().unwrap());
     assert!(session.allows_anonymous_answers(&question));
     assert_eq!(begin(&session, &tools, "other").await.unwrap().outcome.name(), "executed");
     let waits = session.resume_call(asked.clone(), &question, &[], &tools).await;
@@ -223,7 +223,7 @@ async fn denied_call_does_not_run() {
     let tools = Tools::new();
     let asked = ToolCall::new("a", "launch", json!({}));
     let question = session.execute(asked.clone(), &tools).await.approval.unwrap();
-    let question = RequestPart::from(&question);
+    let question = RequestPart::from(&*question);
     let outcome = session.resume_call(asked, &question, &[answer(&question, false)], &tools).await;
     assert_eq!(outcome.outcome.name(), "denied");
     assert_eq!(tools.started(), 0);

@@ -63,7 +63,7 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
     let inbox = Inbox::new(Arc::clone(&store), keys("5a"), clock.clone());
     let item = clock.block_on(inbox.find("approval_c1")).unwrap();
     assert_eq!((item.qualified_id().as_str(), item.is_pending()), ("s/approval_c1", true));
-    assert_eq!(Some(&item.request), outcome.approval.as_ref());
+    assert_eq!(Some(&item.request), outcome.approval.as_deref());
 
     // Names and tokens inside a response are not trusted.
     let forged = ResponsePart {

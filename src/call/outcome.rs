@@ -1,5 +1,7 @@
 //! The outcome of a call: phases, verdicts, reason codes, and the final [`Outcome`].
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::{ApprovalRecord, ApprovalRequest, Effect};
@@ -272,7 +274,7 @@ pub struct PolicyTrace {
     /// The policy's id.
     pub id: String,
     /// Its kind key.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// The phase in which it acted.
     pub phase: Phase,
     /// Its verdict (in shadow mode: the verdict it would have had).
@@ -321,7 +323,7 @@ pub struct Outcome {
     /// The policies that were applied, in order.
     pub policies: Vec<PolicyTrace>,
     /// The approval request, if the call is pending.
-    pub approval: Option<ApprovalRequest>,
+    pub approval: Option<Box<ApprovalRequest>>,
     /// The approval that let the call run, if it required one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<ApprovalRecord>,

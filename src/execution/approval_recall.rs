@@ -1,5 +1,7 @@
 //! Finds the approval of a call again by requester, server, tool and arguments, and decides whether its request still applies.
 
+use std::borrow::Cow;
+
 use super::approval_verification::ApprovalMessages;
 use super::{CallAttempt, CallRunner, HookedCall, LedgerLookup};
 use crate::approval::{ApprovalRequirement, CallKeys, CallStage, LedgerEntry, RecalledRequest, Tally};
@@ -89,8 +91,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             return false;
         }
         let hooked = HookedCall::untouched(call.clone());
-        let attempt =
-            CallAttempt::new(&hooked, self.context.call_key(call.id.clone()), std::time::Instant::now());
+        let key = Cow::Owned(self.context.call_key(call.id.clone()));
+        let attempt = CallAttempt::new(&hooked, key, std::time::Instant::now());
         match self.context.find_grants(&attempt, &decision, HeldResources::default(), self.state).await {
             Some((permits, _)) => {
                 let held = HeldResources { permits: &permits, ..HeldResources::default() };

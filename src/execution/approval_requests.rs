@@ -222,7 +222,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     ) -> Box<Outcome> {
         let recorded = catch_panic(self.record_request(attempt, &outcome, draft, is_claimed)).await;
         match recorded.unwrap_or(Err(RequestError::Ledger(LedgerError::Internal))) {
-            Ok(request) => outcome.approval = Some(request),
+            Ok(request) => outcome.approval = Some(Box::new(request)),
             Err(error) => {
                 let code = match &error {
                     RequestError::Ledger(error) => error.code(),
@@ -245,7 +245,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         is_claimed: bool,
     ) -> Result<ApprovalRequest, RequestError> {
         let RequestDraft { begins_with, askers, journals, tenant, requester, bound, repeats } = draft;
-        let request = outcome.approval.clone().ok_or(RequestError::NoId)?;
+        let request = outcome.approval.as_deref().cloned().ok_or(RequestError::NoId)?;
         let call = attempt.requested();
         let known = attempt.ledger_entry();
         let new = LedgerEntry::new(&call.id, &call.tool, known.call);
@@ -266,7 +266,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         question.request.repeats = (repeats > 0).then_some(repeats);
         let keys = &self.context.services.keys;
         let ledger = self.context.ledger(call);
-        let mut key = attempt.key.clone();
+        let mut key = attempt.key.clone().into_owned();
         for number in 2..MAX_IDS {
             question.request.approval_id = format!("approval_{}", key.occurrence_id);
             let request = question.seal(keys).map_err(RequestError::Question)?;

@@ -1,5 +1,6 @@
 //! Runs a call that people approved: hooks and policies decide it again, and it runs with the approved arguments or not at all.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use super::approval_requests::same_question;
@@ -80,7 +81,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     at_most_once: true,
                     holds_claim,
                     edited: input,
-                    ..CallAttempt::new(&hooked, key.clone(), started)
+                    ..CallAttempt::new(&hooked, Cow::Borrowed(key), started)
                 };
                 return RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await);
             }
@@ -99,7 +100,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             edited: input,
             at_most_once: true,
             holds_claim,
-            ..CallAttempt::new(&hooked, key.clone(), started)
+            ..CallAttempt::new(&hooked, Cow::Borrowed(key), started)
         };
         let mut decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
         let unfit = self.unfit(&hooked.call, decision.input());
@@ -202,7 +203,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     entry: Some(entry),
                     at_most_once: true,
                     holds_claim: true,
-                    ..CallAttempt::new(&hooked, key.clone(), started)
+                    ..CallAttempt::new(&hooked, Cow::Borrowed(key), started)
                 };
                 let decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
                 match decision.is_permitted() {

@@ -1,5 +1,6 @@
 //! One attempt to bring a call to its outcome: the call after hooks, its key in the ledger, and what earlier attempts left.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ pub(crate) struct CallAttempt<'c> {
     /// The call as hooks left it.
     pub(crate) hooked: &'c HookedCall,
     /// The call's key in the ledger.
-    pub(crate) key: LedgerKey,
+    pub(crate) key: Cow<'c, LedgerKey>,
     /// The ledger's entry of the call, if there is one.
     pub(crate) entry: Option<LedgerEntry>,
     /// What people have approved.
@@ -40,7 +41,7 @@ pub(crate) struct CallAttempt<'c> {
 
 impl<'c> CallAttempt<'c> {
     /// An attempt at a call of which nothing is known.
-    pub(crate) fn new(hooked: &'c HookedCall, key: LedgerKey, started: Instant) -> Self {
+    pub(crate) fn new(hooked: &'c HookedCall, key: Cow<'c, LedgerKey>, started: Instant) -> Self {
         Self {
             hooked,
             key,

@@ -4,6 +4,7 @@
 //! carries the steps out. Every step is strict: a request that is not provably ours does not count, an answer counts only for its own
 //! request, and the call is decided again under the present rules.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -161,7 +162,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let attempt = CallAttempt {
             entry: Some(entry.clone()),
             at_most_once: true,
-            ..CallAttempt::new(&hooked, key.clone(), started)
+            ..CallAttempt::new(&hooked, Cow::Borrowed(key), started)
         };
         match self.wait_for_other_runner(&attempt, entry).await {
             OtherRunner::Ended(outcome) => outcome,
@@ -226,7 +227,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let attempt = CallAttempt {
             entry: Some(entry),
             at_most_once: true,
-            ..CallAttempt::new(&hooked, key.clone(), started)
+            ..CallAttempt::new(&hooked, Cow::Borrowed(key), started)
         };
         let mut outcome = self.deny(&attempt, effect, reason).await;
         // Who ends the run aborts this call; its other calls are halted.
@@ -263,7 +264,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let message = format!("the approval request of this call is invalid: {why}");
         // What the ledger knows under the key is not about this request.
         let only_asks = Some(message.clone());
-        let attempt = CallAttempt { only_asks, ..CallAttempt::new(&hooked, key.clone(), started) };
+        let attempt = CallAttempt { only_asks, ..CallAttempt::new(&hooked, Cow::Borrowed(key), started) };
         // A request that is not ours starts no script: nobody knows who wrote it.
         let may_ask = matches!(why, InvalidRequest::OtherContext(_))
             && decision.effect() == Effect::Run
@@ -297,7 +298,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let of = (call.id.as_str(), call.tool.as_str());
         let (input, revision) = (request.input.clone(), self.context.kernel.revision());
         Box::new(Outcome {
-            approval: Some(request),
+            approval: Some(Box::new(request)),
             replayed: true,
             ..Outcome::new(of, OutcomeKind::Suspended, input, reason, revision)
         })

@@ -1,5 +1,6 @@
 //! The life of one call, on one page: look up → hooks → decide → budget → limits → execute → settle → report.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::time::Instant;
 
@@ -45,6 +46,14 @@ pub(crate) enum LedgerLookup {
     Known(LedgerKey, Box<LedgerEntry>),
     /// The ledger does not answer.
     Unavailable(LedgerKey, LedgerError),
+}
+
+impl LedgerLookup {
+    /// The call's key in the ledger.
+    pub(crate) fn key(&self) -> &LedgerKey {
+        let (Self::New(key) | Self::Known(key, _) | Self::Unavailable(key, _)) = self;
+        key
+    }
 }
 
 impl<'r, E: ToolExecutor> CallRunner<'r, E> {
@@ -133,10 +142,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 let tool = self.context.kernel.tools.get(&hooked.call);
                 let at_most_once =
                     self.context.session.is_recorded || tool.is_some_and(|tool| tool.descriptor.once);
-                let attempt = CallAttempt { at_most_once, ..CallAttempt::new(hooked, key.clone(), started) };
+                let attempt =
+                    CallAttempt { at_most_once, ..CallAttempt::new(hooked, Cow::Borrowed(key), started) };
                 let before = self.context.session.keeps_recorded_course.then(|| self.state.clone());
-                // On the heap: everything around a tool would otherwise be part of each future that waits for it.
-                let outcome = match Box::pin(self.run_decided(&attempt, decision)).await {
+                let outcome = match self.run_decided(&attempt, decision).await {
                     Ok(outcome) => self.finish(&attempt, outcome).await,
                     Err(error) => Box::pin(self.run_unclaimed(&attempt, error)).await,
                 };
@@ -281,8 +290,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         let changed = decision.changed_call().map(Box::new);
         let (call, wrappers, trace) = decision.execution_parts();
         let mut chain = WrapperChain::new(&self.context, attempt, limits, self.state, trace);
-        // On the heap: what is around a tool is large, and a tool may make calls itself.
-        match Box::pin(chain.run(changed.as_deref().unwrap_or(call), wrappers)).await {
+        match chain.run(changed.as_deref().unwrap_or(call), wrappers).await {
             Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),
             Err(stopped) => Ok(boxed(self.refuse_started(attempt, stopped, decision.input())).await),
         }

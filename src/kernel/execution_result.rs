@@ -1,5 +1,6 @@
 //! The result of executing a call: what the tool gave, or something in its place, or why there is nothing.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,9 +154,13 @@ pub(crate) struct StoppedExecution {
     pub(crate) records: Records,
 }
 
-/// Records of the policies around the execution.
+/// Records of the policies around the execution. They take a pointer as long as there are none, as for most calls.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct Records(Option<Box<ExecutionRecords>>);
+
+/// What the policies around an execution recorded.
+#[derive(Debug)]
+pub(crate) struct ExecutionRecords {
     /// The audit entries, in order.
     pub(crate) entries: Vec<(PolicyRef, Map)>,
     /// The lines that scripts printed, unredacted.
@@ -170,7 +175,34 @@ pub(crate) struct Records {
     pub(crate) inherited: PolicyMasks,
 }
 
-impl Records {
+static NO_RECORDS: ExecutionRecords = ExecutionRecords::new();
+
+impl Deref for Records {
+    type Target = ExecutionRecords;
+
+    fn deref(&self) -> &ExecutionRecords {
+        self.0.as_deref().unwrap_or(&NO_RECORDS)
+    }
+}
+
+impl DerefMut for Records {
+    fn deref_mut(&mut self) -> &mut ExecutionRecords {
+        self.0.get_or_insert_with(|| Box::new(ExecutionRecords::new()))
+    }
+}
+
+impl ExecutionRecords {
+    const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            printed: Vec::new(),
+            results: Vec::new(),
+            made_results: Vec::new(),
+            has_received: false,
+            inherited: PolicyMasks::new(),
+        }
+    }
+
     /// Whether the result or a text of the call may be made of values that redaction changes elsewhere.
     pub(super) fn has_sources(&self) -> bool {
         !self.results.is_empty() || !self.inherited.is_empty()

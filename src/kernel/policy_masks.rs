@@ -11,6 +11,10 @@ use crate::policy::Policy;
 pub(crate) struct PolicyMasks(pub(super) BTreeMap<String, Masks>);
 
 impl PolicyMasks {
+    pub(super) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.values().all(Masks::is_empty)
     }

@@ -302,7 +302,7 @@ impl<'a> OutcomeBuilder<'a> {
             error: error.or_else(|| self.error.take()),
             reason,
             policies: self.recorder.named(self.subject.layers),
-            approval: approval.map(|request| *request),
+            approval,
             approved: None,
             replayed: false,
             audit,

@@ -25,7 +25,7 @@ impl Step {
 /// The verdicts of policies, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    steps: SmallVec<[Step; 32]>,
+    steps: SmallVec<[Step; 16]>,
     /// The lines that scripts printed, redacted.
     printed: Vec<(PolicyRef, String)>,
 }
@@ -70,7 +70,7 @@ impl Trace {
             let policy = step.policy().find(layers)?;
             Some(PolicyTrace {
                 id: policy.id.clone(),
-                kind: policy.kind.definition().name.to_owned(),
+                kind: policy.kind.definition().name.into(),
                 phase: step.phase,
                 verdict: step.verdict,
                 shadow: policy.mode == Mode::Shadow,

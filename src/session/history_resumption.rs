@@ -29,7 +29,7 @@ pub struct Round {
 impl Round {
     /// The pending approval requests.
     pub fn pending(&self) -> impl Iterator<Item = &ApprovalRequest> {
-        self.outcomes.iter().filter_map(|outcome| outcome.approval.as_ref())
+        self.outcomes.iter().filter_map(|outcome| outcome.approval.as_deref())
     }
 
     /// Whether the run stops here, for people to answer.
@@ -305,7 +305,7 @@ fn put_result(
         output,
         status,
     }));
-    let Some(request) = &outcome.approval else { return Ok(()) };
+    let Some(request) = outcome.approval.as_deref() else { return Ok(()) };
     let request = RequestPart::from(request);
     if found.request.as_ref().is_none_or(|known| known.approval_token != request.approval_token) {
         history.add_approval_request(found.place, request)?;

@@ -45,6 +45,7 @@ use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, ResultPart};
 use crate::policy::CompiledPolicies;
 use crate::tools::{ToolCatalog, ToolDescriptor};
+use occurrence_name::OccurrenceName;
 use run_lifecycle::RunProgress;
 
 /// What all sessions of an engine share.
@@ -233,17 +234,20 @@ impl Session {
     pub async fn execute(&mut self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         let call = self.name_call(Box::new(call));
-        let name = self.name_occurrence(&call);
+        let OccurrenceName { occurrence, is_always_recorded } = self.name_occurrence(&call);
         self.halt_if_aborted();
         let stored = self.refresh_state().await;
         let scope = self.scope();
         let mut runner = self.runner(&scope, executor);
-        let prepared = runner.prepare(call, name.occurrence.clone(), &stored).await;
+        let prepared = runner.prepare(call, occurrence, &stored).await;
         let decision = runner.decide(&prepared);
         let outcome = runner.run_prepared(&prepared, decision, started).await;
         let outcome = runner.report(&prepared.hooked.call, outcome);
         runner.context.services.observers.record_outcomes().await;
-        self.release_names(std::iter::once((&name, &*outcome)));
+        if !is_always_recorded {
+            let occurrence = &prepared.lookup.key().occurrence_id;
+            self.release_name(&prepared.hooked.requested().id, occurrence, &outcome);
+        }
         *outcome
     }
 

@@ -5,11 +5,10 @@ use crate::call::{Outcome, ToolCall};
 
 /// The name of a call in the ledger.
 pub(super) struct OccurrenceName {
-    call_id: String,
     /// The id, with a number if earlier calls have it.
     pub(super) occurrence: String,
     /// The ledger has an entry of the call, whatever its outcome is.
-    is_always_recorded: bool,
+    pub(super) is_always_recorded: bool,
 }
 
 impl Session {
@@ -18,22 +17,16 @@ impl Session {
         let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
         let is_once = tools.get(call).is_some_and(|tool| tool.descriptor.once);
         OccurrenceName {
-            call_id: call.id.clone(),
             occurrence: self.state.unique_call_id(&call.id),
             is_always_recorded: self.is_recorded || is_once,
         }
     }
 
-    /// Releases the names of calls that have ended without an entry in the ledger, so that a session does not grow with each call.
-    /// `ended`: in the order in which they were named.
-    pub(super) fn release_names<'n>(
-        &mut self,
-        ended: impl DoubleEndedIterator<Item = (&'n OccurrenceName, &'n Outcome)>,
-    ) {
-        for (OccurrenceName { call_id, occurrence, is_always_recorded }, outcome) in ended.rev() {
-            if !is_always_recorded && outcome.approval.is_none() {
-                self.state.release_call_id(call_id, occurrence);
-            }
+    /// Releases the name of a call of which the ledger has an entry only if it is pending, unless it is, so that a session does not grow
+    /// with each call. Of several calls, the one that was named last is released first.
+    pub(super) fn release_name(&mut self, call_id: &str, occurrence: &str, outcome: &Outcome) {
+        if outcome.approval.is_none() {
+            self.state.release_call_id(call_id, occurrence);
         }
     }
 }

@@ -29,11 +29,16 @@ impl Session {
     ) -> Vec<Outcome> {
         let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
         let names: Vec<OccurrenceName> = calls.iter().map(|call| self.name_occurrence(call)).collect();
+        let call_ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         let occurrences = names.iter().map(|name| name.occurrence.clone()).collect();
         self.round.clear();
         let outcomes = self.run_round_calls(calls, occurrences, executor).await;
         self.round.clear();
-        self.release_names(names.iter().zip(&outcomes));
+        for ((id, name), outcome) in call_ids.iter().zip(&names).zip(&outcomes).rev() {
+            if !name.is_always_recorded {
+                self.release_name(id, &name.occurrence, outcome);
+            }
+        }
         self.after_calls(&outcomes);
         outcomes
     }

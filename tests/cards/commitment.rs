@@ -37,7 +37,7 @@ fn approval_request(engine: &Engine, input: &Value) -> RequestPart {
     let clock = noon();
     let outcomes = run(&clock, &mut engine.session(), &Tool::counting(&clock), &[call("pay", input.clone())]);
     assert_eq!(outcomes[0].outcome, OutcomeKind::Suspended, "{outcomes:?}");
-    RequestPart::from(outcomes[0].approval.as_ref().unwrap())
+    RequestPart::from(outcomes[0].approval.as_deref().unwrap())
 }
 
 fn labels(card: &Card, kind: FieldKind) -> Vec<&str> {

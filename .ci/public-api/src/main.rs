@@ -1,9 +1,10 @@
 //! Compares the public API of each library crate with its list below `snapshots/public-api`, so that no change of it goes unnoticed.
 //! With `UPDATE_GENERATED=1` it writes the lists. An argument names the target directory. Hidden members of types that are
-//! re-exported from hidden modules are listed, too.
+//! re-exported from hidden modules are listed, too. Any warning of rustdoc about the documentation is an error.
 
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -29,7 +30,13 @@ const CRATES: [&str; 16] = [
     "callgate-telemetry",
 ];
 
+/// Set where this program runs in place of rustdoc.
+const IN_PLACE_OF_RUSTDOC: &str = "CALLGATE_PUBLIC_API_RUSTDOC";
+
 fn main() -> ExitCode {
+    if let Some(rustdoc) = std::env::var_os(IN_PLACE_OF_RUSTDOC) {
+        return run_rustdoc(&rustdoc);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
     let target = std::env::args_os().nth(1).map_or_else(|| root.join("target"), PathBuf::from);
     let update = std::env::var_os("UPDATE_GENERATED").is_some();
@@ -48,6 +55,19 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// Runs rustdoc with these arguments, as if its toolchain were a nightly one: others write no JSON. Only rustdoc sees the variable, for a
+/// change of it has cargo run build scripts again, and compile all that depends on them.
+fn run_rustdoc(rustdoc: &OsStr) -> ExitCode {
+    match Command::new(rustdoc).args(std::env::args_os().skip(1)).env("RUSTC_BOOTSTRAP", "1").status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: rustdoc can't be run: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Returns whether the public API of every package is the listed one.
@@ -118,7 +138,7 @@ fn owner_of(path: &str) -> Option<&str> {
 
 /// The public items of each package, one a line, without implementations that the compiler or a derive adds.
 fn items_of_all(root: &Path, target: &Path, with_hidden: bool) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
-    let mut flags = "-Z unstable-options --output-format json".to_owned();
+    let mut flags = "-D warnings -Z unstable-options --output-format json".to_owned();
     if with_hidden {
         flags.push_str(" --document-hidden-items");
     }
@@ -127,8 +147,8 @@ fn items_of_all(root: &Path, target: &Path, with_hidden: bool) -> Result<Vec<Vec
         .current_dir(root)
         .args(["doc", "--quiet", "--locked", "--workspace", "--no-deps", "--lib", "--all-features"])
         .env("RUSTDOCFLAGS", flags)
-        // rustdoc writes JSON only in nightly toolchains, or with this variable.
-        .env("RUSTC_BOOTSTRAP", "1")
+        .env(IN_PLACE_OF_RUSTDOC, std::env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()))
+        .env("RUSTDOC", std::env::current_exe()?)
         .env("CARGO_TARGET_DIR", target)
         .status()?;
     if !status.success() {

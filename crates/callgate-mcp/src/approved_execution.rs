@@ -72,7 +72,7 @@ pub(super) async fn execute(
         else {
             break;
         };
-        let asked = RequestPart::from(&pending);
+        let asked = RequestPart::from(&*pending);
         let channel = match session.allows_anonymous_answers(&asked) && !reply.is_dismissed {
             true => ApprovalChannel::select(message, &connection.client),
             false => ApprovalChannel::Unavailable,
@@ -97,7 +97,7 @@ pub(super) async fn execute(
         connection.gateway.name_span(call);
         outcome = origin.resume(session, call, (&asked, &[answer]), executor).await;
     }
-    if let Some(pending) = &outcome.approval {
+    if let Some(pending) = outcome.approval.as_deref() {
         let gateway = &connection.gateway;
         if !outcome.replayed {
             gateway.log_pending(pending);

@@ -1,5 +1,6 @@
 //! Outcomes of calls that do not run for a reason outside of the rules, and of calls of which nobody knows how they ended.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use super::CallRunner;
@@ -32,7 +33,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         started: Instant,
     ) -> Box<Outcome> {
         let hooked = self.run_before_hooks(call.clone().into()).await;
-        let attempt = CallAttempt::new(&hooked, key.clone(), started);
+        let attempt = CallAttempt::new(&hooked, Cow::Borrowed(key), started);
         let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         decision.refuse(Effect::Deny, unavailable_ledger(error), None);
         self.refuse(&attempt, decision).await
@@ -71,7 +72,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     ) -> Box<Outcome> {
         let hooked = self.run_before_hooks(call.clone().into()).await;
         let key = self.context.call_key(call.id.clone());
-        self.indeterminate(&CallAttempt::new(&hooked, key, started), reason)
+        self.indeterminate(&CallAttempt::new(&hooked, Cow::Owned(key), started), reason)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls whose tool another process runs: `hand_over` decides, counts and claims a call, and ends where its tool would begin; a later
 //! `complete_handed_over`, also in another process over the same store, settles it with the tool's result.
 
+use std::borrow::Cow;
 use std::future::pending;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -121,7 +122,8 @@ impl ConcurrentSession {
         let (LedgerLookup::New(key) | LedgerLookup::Known(key, _) | LedgerLookup::Unavailable(key, _)) =
             lookup;
         // It was claimed when it was handed over.
-        let attempt = CallAttempt { entry, holds_claim: true, ..CallAttempt::new(&hooked, key, started) };
+        let attempt =
+            CallAttempt { entry, holds_claim: true, ..CallAttempt::new(&hooked, Cow::Owned(key), started) };
         let outcome = runner.complete_elsewhere(&attempt, input, result).await;
         let outcome = runner.report(&hooked.call, outcome);
         drop(turn);

@@ -169,7 +169,7 @@ impl Hook<'_> {
         else {
             return Ok(CallStart::Deny(refusal(&outcome)));
         };
-        let request = RequestPart::from(&pending);
+        let request = RequestPart::from(&*pending);
         if !self.event.can_ask || !self.session.allows_anonymous_answers(&request) {
             return Ok(CallStart::Deny(pending_message(&outcome)));
         }

@@ -262,7 +262,7 @@ impl<'c> BranchCounter<'c> {
             self.count_kind(id, BranchKind::Asked);
         }
         for took_part in &outcome.policies {
-            let side = match (took_part.kind.as_str(), took_part.verdict) {
+            let side = match (&*took_part.kind, took_part.verdict) {
                 ("cache", Verdict::Answer) => BranchKind::Kept,
                 ("timeout", Verdict::Deny) => BranchKind::GivenUp,
                 ("around", Verdict::Pass | Verdict::Rewrite) if outcome.outcome != OutcomeKind::Cached => {
