@@ -145,8 +145,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
                 let attempt =
                     CallAttempt { at_most_once, ..CallAttempt::new(hooked, Cow::Borrowed(key), started) };
                 let before = self.context.session.keeps_recorded_course.then(|| self.state.clone());
-                // On the heap: everything around a tool would otherwise be part of each future that waits for it, and on the stack of each.
-                let outcome = match Box::pin(self.run_decided(&attempt, decision)).await {
+                let outcome = match self.run_decided(&attempt, decision).await {
                     Ok(outcome) => self.finish(&attempt, outcome).await,
                     Err(error) => Box::pin(self.run_unclaimed(&attempt, error)).await,
                 };
@@ -291,8 +290,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         let changed = decision.changed_call().map(Box::new);
         let (call, wrappers, trace) = decision.execution_parts();
         let mut chain = WrapperChain::new(&self.context, attempt, limits, self.state, trace);
-        // On the heap: what is around a tool is large, and a tool may make calls itself.
-        match Box::pin(chain.run(changed.as_deref().unwrap_or(call), wrappers)).await {
+        match chain.run(changed.as_deref().unwrap_or(call), wrappers).await {
             Ok(execution) => Ok(self.context.kernel.settle(decision, execution, self.state, attempt.started)),
             Err(stopped) => Ok(boxed(self.refuse_started(attempt, stopped, decision.input())).await),
         }

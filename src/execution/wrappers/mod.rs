@@ -237,7 +237,9 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         if !changed.is_empty() {
             boxed(self.invalidate(&changed)).await;
         }
-        let answer = with_deadline(catch_panic(self.context.executor.execute(call)), || async {
+        // On the heap: a tool may be large, and each future that waits for it would have room for it, and its stack for copies of that.
+        let execution = Box::pin(self.context.executor.execute(call));
+        let answer = with_deadline(catch_panic(execution), || async {
             run.wait_for_abort().await;
         })
         .await;
