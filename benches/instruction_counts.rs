@@ -29,7 +29,7 @@ impl ToolExecutor for IdleTool {
     }
 }
 
-/// A call whose parts are made anew for each run.
+/// A call; each run has its own.
 fn read_call() -> ToolCall {
     ToolCall::new("c1", "read", json!({ "path": "a.txt" }))
 }

@@ -63,6 +63,15 @@ fn decision_allocates_nothing_however_many_policies_could_match() {
 }
 
 #[test]
+fn decision_of_many_matching_policies_allocates_nothing() {
+    let policy = |number: usize| json!({ "id": format!("p{number}"), "match": "pay", "allow": {} });
+    let policies: Vec<Value> = (0..30).map(policy).collect();
+    let engine = Engine::from_text(&json!({ "policies": policies }).to_string()).unwrap();
+    assert_eq!(engine.decide(&pay(), &SessionState::default()).policies().len(), 30);
+    assert_eq!(allocations(&engine, &pay()), 0);
+}
+
+#[test]
 fn allocations_of_a_decision_do_not_grow_with_the_arguments() {
     let engine = Engine::from_text(RULES).unwrap();
     let mut call = pay();

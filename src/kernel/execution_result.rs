@@ -175,6 +175,7 @@ pub(crate) struct ExecutionRecords {
     pub(crate) inherited: PolicyMasks,
 }
 
+/// What [`Records`] read as long as there are none.
 static NO_RECORDS: ExecutionRecords = ExecutionRecords::new();
 
 impl Deref for Records {

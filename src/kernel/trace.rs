@@ -25,7 +25,7 @@ impl Step {
 /// The verdicts of policies, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    steps: SmallVec<[Step; 16]>,
+    steps: SmallVec<[Step; 32]>,
     /// The lines that scripts printed, redacted.
     printed: Vec<(PolicyRef, String)>,
 }

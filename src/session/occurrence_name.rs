@@ -22,8 +22,8 @@ impl Session {
         }
     }
 
-    /// Releases the name of a call of which the ledger has an entry only if it is pending, unless it is, so that a session does not grow
-    /// with each call. Of several calls, the one that was named last is released first.
+    /// Releases the name of a call that is not always recorded, so that a session does not grow with each call. A pending call keeps its
+    /// name, for the ledger has an entry of it. Of several calls, release the one that was named last first.
     pub(super) fn release_name(&mut self, call_id: &str, occurrence: &str, outcome: &Outcome) {
         if outcome.approval.is_none() {
             self.state.release_call_id(call_id, occurrence);
