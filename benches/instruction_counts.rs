@@ -69,6 +69,20 @@ fn run(path: &str, runs: usize) {
                 black_box(index.decide(call));
             }
         }
+        "text" | "serde_json" => {
+            let engine = Engine::from_text(&rules_text(&rules(size))).expect("valid rules");
+            let texts: Vec<(String, String)> =
+                calls.iter().map(|call| (call.tool.clone(), call.input.to_string())).collect();
+            for (tool, text) in texts.iter().cycle().take(runs) {
+                match name {
+                    "text" => {
+                        let input: Value = text.parse().expect("JSON");
+                        black_box(engine.effect(&ToolCall::new("c1", tool.as_str(), input), &session));
+                    }
+                    _ => drop(black_box(serde_json::from_str::<serde_json::Value>(text))),
+                }
+            }
+        }
         "call" => {
             let engine =
                 Engine::from_text("policies: [{ id: all, match: \"*\", allow: {} }]").expect("valid rules");

@@ -124,10 +124,10 @@ impl<'de> Visitor<'de> for ForeignVisitor {
                      use `callgate::json::from_str`, or convert the `serde_json::Value`",
                 ));
             }
-            if read.contains_key(&key) {
+            if read.position(&key).is_some() {
                 return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
             }
-            read.insert(key, members.next_value()?);
+            read.push(key, members.next_value()?);
         }
         Ok(Value::Object(Map::from_members(read)))
     }

@@ -5,8 +5,6 @@
 
 use std::borrow::Cow;
 
-use indexmap::map::Entry;
-
 use super::number_text::ScannedNumber;
 use super::parse_error::{ParseError, ParseErrorKind as Kind, line_and_column};
 use super::value::Members;
@@ -169,23 +167,20 @@ impl<'t> JsonParser<'t> {
         if self.consume(b'}') {
             return Ok(Value::Object(Map::new()));
         }
-        let mut members = Members::with_capacity_and_hasher(USUAL_MEMBERS, Default::default());
+        let mut members = Members::with_capacity(USUAL_MEMBERS);
         loop {
             if self.peek() != Some(b'"') {
                 return Err(self.error(Kind::Expected("a key in double quotes")));
             }
             let at = self.offset;
             let key = self.string()?;
-            let entry = match members.entry(key.into_owned()) {
-                Entry::Vacant(entry) => entry,
-                Entry::Occupied(found) => {
-                    return Err(ErrorAtOffset { kind: Kind::DuplicateKey(found.key().clone()), offset: at });
-                }
-            };
+            if members.position(&key).is_some() {
+                return Err(ErrorAtOffset { kind: Kind::DuplicateKey(key.into_owned()), offset: at });
+            }
             self.skip_space();
             self.expect(b':', "`:`")?;
             self.skip_space();
-            entry.insert(self.value(depth)?);
+            members.push(key.into_owned(), self.value(depth)?);
             self.skip_space();
             if self.consume(b'}') {
                 return Ok(Value::Object(Map::from_members(members)));

@@ -1,27 +1,19 @@
 //! `Map`: the members of a JSON object in insertion order.
 
 use std::fmt;
-use std::hash::Hash;
+use std::iter::FusedIterator;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-use indexmap::{Equivalent, IndexMap};
-
 use super::Value;
+pub(crate) use members::Members;
 
-/// The members of an object that nothing else has.
-///
-/// Each has its own random hash seed, so that an attacker cannot choose colliding keys.
-pub(crate) type Members = IndexMap<String, Value, RandomState>;
+mod members;
 
 /// The members of a JSON object, in insertion order. Equality ignores the order.
 ///
 /// Clones share their members until one of them is changed: a clone takes the same time for all sizes.
 #[derive(Clone, Default)]
 pub struct Map(Option<Arc<Members>>);
-
-/// An entry of a [`Map`], occupied or vacant.
-pub type Entry<'a> = indexmap::map::Entry<'a, String, Value>;
 
 impl Map {
     /// An object without members.
@@ -31,7 +23,7 @@ impl Map {
 
     /// An object without members, with capacity for some.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self::from_members(Members::with_capacity_and_hasher(capacity, RandomState::default()))
+        Self::from_members(Members::with_capacity(capacity))
     }
 
     /// An object with these members.
@@ -44,57 +36,65 @@ impl Map {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 
-    /// The members, for a change of one: what is absent is no reason for a copy.
-    fn members_with<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<&mut Members> {
+    /// The members and the position of a key, for a change of one: what is absent is no reason for a copy.
+    fn members_with(&mut self, key: &str) -> Option<(&mut Members, usize)> {
         let members = self.0.as_mut()?;
-        if Arc::get_mut(members).is_none() {
-            members.get(key)?;
-        }
-        Some(Arc::make_mut(members))
+        let position = members.position(key)?;
+        Some((Arc::make_mut(members), position))
     }
 
-    fn into_members(self) -> Members {
-        self.0.map(Arc::unwrap_or_clone).unwrap_or_default()
+    fn entries(&self) -> &[(String, Value)] {
+        self.0.as_ref().map_or(&[], |members| members.entries())
+    }
+
+    fn entries_mut(&mut self) -> impl Iterator<Item = (&String, &mut Value)> {
+        self.0.as_mut().into_iter().flat_map(|members| Arc::make_mut(members).iter_mut())
+    }
+
+    fn into_entries(self) -> Vec<(String, Value)> {
+        self.0.map(|members| Arc::unwrap_or_clone(members).into_entries()).unwrap_or_default()
     }
 
     /// The number of members.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |members| members.len())
+        self.entries().len()
     }
 
     /// Whether there are no members.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.entries().is_empty()
     }
 
     /// The value of a key.
-    pub fn get<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<&Value> {
-        self.0.as_ref()?.get(key)
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.get_key_value(key).map(|(_, value)| value)
     }
 
     /// The mutable value of a key.
-    pub fn get_mut<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<&mut Value> {
-        self.members_with(key)?.get_mut(key)
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let (members, position) = self.members_with(key)?;
+        members.value_mut(position)
     }
 
     /// A key and its value.
-    pub fn get_key_value<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<(&String, &Value)> {
-        self.0.as_ref()?.get_key_value(key)
+    pub fn get_key_value(&self, key: &str) -> Option<(&String, &Value)> {
+        let members = self.0.as_ref()?;
+        members.entries().get(members.position(key)?).map(as_pair)
     }
 
     /// The member at a position.
     pub fn get_index(&self, index: usize) -> Option<(&String, &Value)> {
-        self.0.as_ref()?.get_index(index)
+        self.entries().get(index).map(as_pair)
     }
 
     /// The position of a key.
-    pub fn position<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> Option<usize> {
-        self.0.as_ref()?.get_index_of(key)
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.0.as_ref()?.position(key)
     }
 
     /// Whether the object has this key.
-    pub fn contains_key<K: ?Sized + Hash + Equivalent<String>>(&self, key: &K) -> bool {
-        self.get(key).is_some()
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.position(key).is_some()
     }
 
     /// Sets the value of a key. A new key comes last, an existing one keeps its position. Returns the replaced value.
@@ -105,57 +105,54 @@ impl Map {
     /// Sets the value of a key and moves it to a position. Returns the replaced value.
     pub fn shift_insert(&mut self, index: usize, key: String, value: Value) -> Option<Value> {
         let before = self.remove(&key);
-        let index = index.min(self.len());
-        self.members_mut().shift_insert(index, key, value);
+        self.members_mut().insert_at(index, key, value);
         before
     }
 
     /// Removes a member. The others keep their order.
-    pub fn remove<K: ?Sized + Hash + Equivalent<String>>(&mut self, key: &K) -> Option<Value> {
-        self.members_with(key)?.shift_remove(key)
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.remove_entry(key).map(|(_, value)| value)
     }
 
     /// Removes a member and returns it with its key. The others keep their order.
-    pub fn remove_entry<K: ?Sized + Hash + Equivalent<String>>(
-        &mut self,
-        key: &K,
-    ) -> Option<(String, Value)> {
-        self.members_with(key)?.shift_remove_entry(key)
+    pub fn remove_entry(&mut self, key: &str) -> Option<(String, Value)> {
+        let (members, position) = self.members_with(key)?;
+        Some(members.remove(position))
     }
 
-    /// The entry of a key.
+    /// The value of a key, to be set if there is none.
     pub fn entry(&mut self, key: impl Into<String>) -> Entry<'_> {
-        self.members_mut().entry(key.into())
+        Entry { members: self.members_mut(), key: key.into() }
     }
 
     /// Keys and values in order.
-    pub fn iter(&self) -> indexmap::map::Iter<'_, String, Value> {
-        self.0.as_ref().map(|members| members.iter()).unwrap_or_default()
+    pub fn iter(&self) -> Iter<'_> {
+        Iter(self.entries().iter())
     }
 
     /// Keys and mutable values in order.
-    pub fn iter_mut(&mut self) -> indexmap::map::IterMut<'_, String, Value> {
-        self.0.as_mut().map(|members| Arc::make_mut(members).iter_mut()).unwrap_or_default()
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut Value)> {
+        self.entries_mut()
     }
 
     /// The keys in order.
-    pub fn keys(&self) -> indexmap::map::Keys<'_, String, Value> {
-        self.0.as_ref().map(|members| members.keys()).unwrap_or_default()
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + ExactSizeIterator + Clone {
+        self.entries().iter().map(|(key, _)| key)
     }
 
     /// The values in order.
-    pub fn values(&self) -> indexmap::map::Values<'_, String, Value> {
-        self.0.as_ref().map(|members| members.values()).unwrap_or_default()
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator + Clone {
+        self.entries().iter().map(|(_, value)| value)
     }
 
     /// The mutable values in order.
-    pub fn values_mut(&mut self) -> indexmap::map::ValuesMut<'_, String, Value> {
-        self.0.as_mut().map(|members| Arc::make_mut(members).values_mut()).unwrap_or_default()
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.entries_mut().map(|(_, value)| value)
     }
 
     /// The owned values in order.
-    pub fn into_values(self) -> indexmap::map::IntoValues<String, Value> {
-        self.into_members().into_values()
+    pub fn into_values(self) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator {
+        self.into_entries().into_iter().map(|(_, value)| value)
     }
 
     /// Keeps the members for which a condition is true.
@@ -172,24 +169,69 @@ impl Map {
 
     /// Moves the members of another object to the end of this one.
     pub fn append(&mut self, other: &mut Self) {
-        let mut others = std::mem::take(other).into_members();
-        self.members_mut().append(&mut others);
+        self.extend(std::mem::take(other));
     }
 
     /// Sorts the members by their keys.
     pub fn sort_keys(&mut self) {
         if let Some(members) = &mut self.0 {
-            Arc::make_mut(members).sort_unstable_keys();
+            Arc::make_mut(members).sort_keys();
         }
     }
 }
 
+fn as_pair((key, value): &(String, Value)) -> (&String, &Value) {
+    (key, value)
+}
+
+/// The place of a key in a [`Map`], whether or not the map has it.
+pub struct Entry<'a> {
+    members: &'a mut Members,
+    key: String,
+}
+
+impl<'a> Entry<'a> {
+    /// The value of the key, which is set to this one if there is none.
+    pub fn or_insert(self, value: Value) -> &'a mut Value {
+        self.or_insert_with(|| value)
+    }
+
+    /// The value of the key, which is set to the function's result if there is none.
+    pub fn or_insert_with(self, value: impl FnOnce() -> Value) -> &'a mut Value {
+        self.members.get_or_insert_with(self.key, value)
+    }
+}
+
+/// Keys and values of a [`Map`] in order.
+#[derive(Clone, Debug, Default)]
+pub struct Iter<'a>(std::slice::Iter<'a, (String, Value)>);
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a String, &'a Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(as_pair)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(as_pair)
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+impl FusedIterator for Iter<'_> {}
+
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(members), Some(others)) => Arc::ptr_eq(members, others) || members == others,
-            _ => self.is_empty() && other.is_empty(),
-        }
+        let is_shared = matches!((&self.0, &other.0), (Some(these), Some(those)) if Arc::ptr_eq(these, those));
+        is_shared
+            || self.len() == other.len() && self.iter().all(|(key, value)| other.get(key) == Some(value))
     }
 }
 
@@ -203,48 +245,44 @@ impl fmt::Debug for Map {
 
 impl IntoIterator for Map {
     type Item = (String, Value);
-    type IntoIter = indexmap::map::IntoIter<String, Value>;
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.into_members().into_iter()
+        self.into_entries().into_iter()
     }
 }
 
 impl<'a> IntoIterator for &'a Map {
     type Item = (&'a String, &'a Value);
-    type IntoIter = indexmap::map::Iter<'a, String, Value>;
+    type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl<'a> IntoIterator for &'a mut Map {
-    type Item = (&'a String, &'a mut Value);
-    type IntoIter = indexmap::map::IterMut<'a, String, Value>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
-    }
-}
-
 impl FromIterator<(String, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(members: I) -> Self {
-        Self::from_members(members.into_iter().collect())
+        let mut map = Self::new();
+        map.extend(members);
+        map
     }
 }
 
 impl Extend<(String, Value)> for Map {
-    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, members: I) {
-        self.members_mut().extend(members);
+    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, added: I) {
+        let members = self.members_mut();
+        for (key, value) in added {
+            members.insert(key, value);
+        }
     }
 }
 
-impl<K: ?Sized + Hash + Equivalent<String>> std::ops::Index<&K> for Map {
+impl std::ops::Index<&str> for Map {
     type Output = Value;
 
     /// The value of a key, or `null` if there is none.
-    fn index(&self, key: &K) -> &Value {
+    fn index(&self, key: &str) -> &Value {
         self.get(key).unwrap_or(&Value::Null)
     }
 }
