@@ -304,7 +304,7 @@ fn apply(change: &Change, entries: &mut Vec<Value>) {
         Change::Answer(at, answer) if has(at) => {
             let entry = entries[*at].as_object_mut().unwrap();
             entry.remove("error");
-            entry.insert("value".to_owned(), answer.clone());
+            entry.insert("value", answer.clone());
         }
         Change::Fail(at, kind) if has(at) => {
             let entry = entries[*at].as_object_mut().unwrap();
@@ -313,7 +313,7 @@ fn apply(change: &Change, entries: &mut Vec<Value>) {
                 Some(kind) => json!({"message": "no", "kind": kind}),
                 None => json!({"message": "no"}),
             };
-            entry.insert("error".to_owned(), error);
+            entry.insert("error", error);
         }
         Change::Rename(at, name) if has(at) => entries[*at]["effect"] = json!(name),
         Change::Arguments(at, other) if has(at) && has(other) => {

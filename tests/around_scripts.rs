@@ -157,25 +157,25 @@ fn effect_as_json(effect: &ScriptEffect<'_>) -> Value {
     let shown_fields = shown.as_object_mut().unwrap();
     match effect {
         ScriptEffect::Next { input, options } => {
-            shown_fields.insert("input".into(), Value::clone(input));
+            shown_fields.insert("input", Value::clone(input));
             if let Some(options) = options {
-                shown_fields.insert("options".into(), Value::clone(options));
+                shown_fields.insert("options", Value::clone(options));
             }
         }
         ScriptEffect::Approve { message } => {
-            shown_fields.insert("message".into(), message.as_str().into());
+            shown_fields.insert("message", message.as_str().into());
         }
         ScriptEffect::Now | ScriptEffect::Random => {}
         ScriptEffect::CacheGet { key } => {
-            shown_fields.insert("key".into(), Value::clone(key));
+            shown_fields.insert("key", Value::clone(key));
         }
         ScriptEffect::CacheSet { key, value, ttl } => {
-            shown_fields.insert("key".into(), Value::clone(key));
-            shown_fields.insert("value".into(), Value::clone(value));
-            shown_fields.insert("ttl_ms".into(), (ttl.as_millis() as u64).into());
+            shown_fields.insert("key", Value::clone(key));
+            shown_fields.insert("value", Value::clone(value));
+            shown_fields.insert("ttl_ms", (ttl.as_millis() as u64).into());
         }
         ScriptEffect::Audit { fields } => {
-            shown_fields.insert("fields".into(), Value::Object(fields.clone()));
+            shown_fields.insert("fields", Value::Object(fields.clone()));
         }
     }
     shown

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use callgate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, Verdict};
-use callgate::json::{Value, json};
+use callgate::json::{Key, Value, json};
 use callgate::middleware::PolicyKind;
 use callgate::{Engine, ToolDescriptor};
 
@@ -227,7 +227,7 @@ fn orders_of_other_users_are_not_shown() {
     let sessions = sessions(file("policies/retail/sessions/rules.jsonl"));
     let outcomes = play(&mut engine(BUNDLE).session(), &sessions["own-orders-only"]);
     let shown: Vec<&str> =
-        outcomes[1].output.as_ref().unwrap().as_object().unwrap().keys().map(String::as_str).collect();
+        outcomes[1].output.as_ref().unwrap().as_object().unwrap().keys().map(Key::as_str).collect();
     assert_eq!(shown, ["user_id", "note", "order_id"]);
     assert_eq!(outcomes[1].output.as_ref().unwrap()["user_id"], "another user");
 }

@@ -64,7 +64,7 @@ impl EditMerge<'_> {
     fn merge_object(&mut self, real: &Map, displayed: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
         let mut members = Map::new();
         for (name, value) in real {
-            let merged = self.descend(PathStep::Name(name.clone()), |edit| {
+            let merged = self.descend(PathStep::Name(name.to_string()), |edit| {
                 match (displayed.get(name), given.get(name)) {
                     (Some(displayed), Some(given)) => edit.merge(value, displayed, given).map(Some),
                     // The approver cannot return a member that was not shown at all.
@@ -76,7 +76,7 @@ impl EditMerge<'_> {
             members.extend(merged.map(|value| (name.clone(), value)));
         }
         for (name, value) in given.iter().filter(|(name, _)| !real.contains_key(*name)) {
-            let value = self.descend(PathStep::Name(name.clone()), |edit| edit.replace(value))?;
+            let value = self.descend(PathStep::Name(name.to_string()), |edit| edit.replace(value))?;
             members.insert(name.clone(), value);
         }
         Ok(members.into())

@@ -18,7 +18,7 @@ mod validator;
 use std::sync::Arc;
 
 use crate::diagnostic::closest_match;
-use crate::json::Value;
+use crate::json::{Key, Value};
 use crate::path::PathStep;
 use cost_bounds::{CostBounds, ValueSize};
 pub use declared_properties::applicable_schemas;
@@ -137,7 +137,7 @@ impl ArgumentSchema {
 
     /// The names of the declared arguments at the schema's root.
     pub fn property_names(&self) -> impl Iterator<Item = &str> {
-        properties(&self.schema).into_iter().flat_map(|properties| properties.keys().map(String::as_str))
+        properties(&self.schema).into_iter().flat_map(|properties| properties.keys().map(Key::as_str))
     }
 
     /// The values allowed by `enum` or `const` for an argument of the root; empty if unrestricted.

@@ -27,14 +27,14 @@ pub(super) fn types_only(schema: &Value) -> Value {
     if !reduced.contains_key("type")
         && let Some(types) = types_of_values(keywords)
     {
-        reduced.insert("type".to_owned(), nullable(keywords, &types));
+        reduced.insert("type", nullable(keywords, &types));
     }
     // Without the distinguishing constraints, several alternatives can match.
     if !alternatives.is_empty() {
         let all = reduced.remove("allOf");
         let mut all = all.and_then(|all| all.as_array().cloned()).unwrap_or_default();
         all.extend(alternatives);
-        reduced.insert("allOf".to_owned(), Value::Array(all));
+        reduced.insert("allOf", Value::Array(all));
     }
     let is_nullable = keywords.get("nullable") == Some(&Value::Bool(true));
     let reduced = Value::Object(reduced);

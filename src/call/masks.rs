@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::json::{self, Map, Value};
+use crate::json::{self, Key, Map, Value};
 use crate::string_search::{OverlappingSearch, StringSearch};
 use crate::work_limit;
 
@@ -58,7 +58,7 @@ impl Masks {
         let masks = json
             .as_object()?
             .iter()
-            .map(|(raw, redacted)| Some((raw.clone(), redacted.as_str()?.to_owned())));
+            .map(|(raw, redacted)| Some((raw.to_string(), redacted.as_str()?.to_owned())));
         Some(Self::from_map(masks.collect::<Option<_>>()?))
     }
 
@@ -284,13 +284,13 @@ impl Masks {
 fn rename_keys(map: Map, new_name: impl Fn(&str) -> Option<String>) -> Map {
     let mut renamed = Map::new();
     for (key, item) in map {
-        let redacted = new_name(&key).unwrap_or(key);
+        let redacted = new_name(&key).map_or(key, Key::from);
         let mut name = redacted.clone();
         for number in 2.. {
             if !renamed.contains_key(&name) {
                 break;
             }
-            name = format!("{redacted}~{number}");
+            name = format!("{redacted}~{number}").into();
         }
         renamed.insert(name, item);
     }

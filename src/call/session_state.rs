@@ -18,7 +18,7 @@ pub use facts::fact_key;
 pub use value_set::{MAX_SET_BYTES, OnFull, SetBound};
 
 use super::{Amount, Masks};
-use crate::json::{self, Value, json};
+use crate::json::{self, Key, Value, json};
 use changes::SessionChange;
 use unstored_facts::UnstoredFacts;
 use value_set::ValueSets;
@@ -112,7 +112,7 @@ impl SessionState {
     }
 
     /// The host's information about the run.
-    pub(crate) fn run_info(&self) -> impl Iterator<Item = (&String, &Value)> {
+    pub(crate) fn run_info(&self) -> impl Iterator<Item = (&Key, &Value)> {
         let members = self.document.as_object().into_iter().flat_map(|document| document.iter());
         members.filter(|(key, _)| !TRACKED_PARTS.contains(&key.as_str()))
     }

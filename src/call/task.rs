@@ -66,18 +66,18 @@ impl Task {
             }
             texts.push_str(&turn.text);
             let mut document = Map::new();
-            document.insert("text".to_owned(), Value::from(turn.text.as_str()));
+            document.insert("text", Value::from(turn.text.as_str()));
             if let Some(at) = turn.at {
-                document.insert("at".to_owned(), Value::from(at.to_string()));
+                document.insert("at", Value::from(at.to_string()));
             }
             documents.push(Value::Object(document));
             last = Some(turn.text);
         }
         let Some(last) = last else { return Self::NONE };
         let mut document = Map::new();
-        document.insert("text".to_owned(), Value::from(texts));
-        document.insert("last".to_owned(), Value::from(last));
-        document.insert("turns".to_owned(), Value::Array(documents));
+        document.insert("text", Value::from(texts));
+        document.insert("last", Value::from(last));
+        document.insert("turns", Value::Array(documents));
         Self { content: TaskContent::Known(Value::Object(document)) }
     }
 

@@ -3,7 +3,7 @@
 
 use super::model::{CardField, FieldKind};
 use super::truncation::{CardLimits, Shown, quoted, value};
-use crate::json::{Map, Value};
+use crate::json::{Key, Map, Value};
 
 /// The label of arguments shown as a whole; a note explains it.
 const WHOLE_INPUT_LABEL: &str = "input";
@@ -48,12 +48,12 @@ impl<'a> ArgumentFields<'a> {
                 CardField::argument(FieldKind::Changed, label, self.value(edited), was),
             ];
         };
-        let is_removed = |(key, _): &(&String, &Value)| !map.contains_key(*key);
+        let is_removed = |(key, _): &(&Key, &Value)| !map.contains_key(*key);
         let removed = self.members_by_relevance(original).filter(is_removed).map(|(key, item)| {
             let nothing = Shown { text: "removed".to_owned(), left_out: 0 };
             CardField::argument(FieldKind::Removed, self.label(key), nothing, Some(self.value(item)))
         });
-        let differs = |(key, item): &(&String, &Value)| !original.get(*key).is_some_and(|was| was == *item);
+        let differs = |(key, item): &(&Key, &Value)| !original.get(*key).is_some_and(|was| was == *item);
         let changed =
             self.members_by_relevance(map).filter(differs).map(|(key, item)| match original.get(key) {
                 Some(was) => CardField::argument(
@@ -86,8 +86,8 @@ impl<'a> ArgumentFields<'a> {
     fn members_by_relevance<'m>(
         &self,
         map: &'m Map,
-    ) -> impl Iterator<Item = (&'m String, &'m Value)> + use<'m> {
-        let mut first: Vec<(&String, &Value)> = Vec::new();
+    ) -> impl Iterator<Item = (&'m Key, &'m Value)> + use<'m> {
+        let mut first: Vec<(&Key, &Value)> = Vec::new();
         for steps in self.relevant.iter().filter_map(|pointer| pointer_segments(pointer)) {
             if let [key] = steps.as_slice()
                 && let Some(entry) = map.get_key_value(key.as_str())
@@ -96,7 +96,7 @@ impl<'a> ArgumentFields<'a> {
                 first.push(entry);
             }
         }
-        let keys: Vec<&String> = first.iter().map(|(key, _)| *key).collect();
+        let keys: Vec<&Key> = first.iter().map(|(key, _)| *key).collect();
         first.into_iter().chain(map.iter().filter(move |(key, _)| !keys.contains(key)))
     }
 

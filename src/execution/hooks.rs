@@ -284,6 +284,6 @@ fn annotate(context: &mut Value, members: Map) {
     let Some(context) = context.as_object_mut() else { return };
     match context.get_mut("metadata") {
         Some(Value::Object(known)) => known.extend(members),
-        _ => drop(context.insert("metadata".to_owned(), members.into())),
+        _ => drop(context.insert("metadata", members.into())),
     }
 }

@@ -8,7 +8,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::parser::value_position::ValueStep;
-use super::{Error, Map, Number, Value, lossless_transfer};
+use super::{Error, Key, Map, Number, Value, lossless_transfer};
 
 /// Converts a value into any `Deserialize` type. JSON values inside that type keep the text of their numbers, except in `untagged` and
 /// internally tagged enums and in flattened members: serde buffers these in its own form, and numbers that would change in it are
@@ -86,7 +86,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
                 let mut members = members.into_iter();
                 match (members.next(), members.next()) {
                     (Some((variant, value)), None) => {
-                        visitor.visit_enum(EnumVariant { variant, value: Some(value) })
+                        visitor.visit_enum(EnumVariant { variant: variant.into(), value: Some(value) })
                     }
                     _ => Err(Error::invalid_value(Unexpected::Map, &"an object with one key")),
                 }
@@ -195,7 +195,7 @@ impl<'de> SeqAccess<'de> for &mut ArrayAccess {
 struct ObjectAccess {
     members: <Map as IntoIterator>::IntoIter,
     /// The member whose key was already read.
-    next: Option<(String, Value)>,
+    next: Option<(Key, Value)>,
 }
 
 impl<'de> MapAccess<'de> for &mut ObjectAccess {

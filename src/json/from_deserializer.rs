@@ -127,7 +127,7 @@ impl<'de> Visitor<'de> for ForeignVisitor {
             if read.position(&key).is_some() {
                 return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
             }
-            read.push(key, members.next_value()?);
+            read.push(key.into(), members.next_value()?);
         }
         Ok(Value::Object(Map::from_members(read)))
     }

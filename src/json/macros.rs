@@ -37,19 +37,19 @@ macro_rules! __json {
 
     (@object $members:ident;) => {};
     (@object $members:ident; $key:tt: null $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::json::Value::Null);
+        $members.insert($crate::json::Key::from($key), $crate::json::Value::Null);
         $crate::json::json!(@object $members; $($($rest)*)?);
     };
     (@object $members:ident; $key:tt: [$($inner:tt)*] $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::json::json!([$($inner)*]));
+        $members.insert($crate::json::Key::from($key), $crate::json::json!([$($inner)*]));
         $crate::json::json!(@object $members; $($($rest)*)?);
     };
     (@object $members:ident; $key:tt: {$($inner:tt)*} $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::json::json!({$($inner)*}));
+        $members.insert($crate::json::Key::from($key), $crate::json::json!({$($inner)*}));
         $crate::json::json!(@object $members; $($($rest)*)?);
     };
     (@object $members:ident; $key:tt: $value:expr $(, $($rest:tt)*)?) => {
-        $members.insert(($key).into(), $crate::json::json!($value));
+        $members.insert($crate::json::Key::from($key), $crate::json::json!($value));
         $crate::json::json!(@object $members; $($($rest)*)?);
     };
 

@@ -45,7 +45,7 @@ pub use serialize::{to_string_pretty, to_value, to_writer};
 #[doc(hidden)]
 pub use text_serializer::append_json;
 pub use text_serializer::to_string;
-pub use value::{Entry, Index, Map, Value};
+pub use value::{Entry, Index, Key, Map, Value};
 use writer::write_compact;
 #[doc(hidden)]
 pub use writer::write_string;

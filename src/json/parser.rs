@@ -58,9 +58,9 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
 /// As [`parse`].
 pub fn parse_with_surrogates(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
     let mut reader = JsonParser { text, offset: 0, surrogates };
-    reader.document().map_err(|ErrorAtOffset { kind, offset: at }| {
-        let (line, column) = line_and_column(text, at);
-        ParseError { kind, line, column }
+    reader.document().map_err(|failure| {
+        let (line, column) = line_and_column(text, failure.offset);
+        ParseError { kind: failure.kind, line, column }
     })
 }
 
@@ -85,8 +85,11 @@ struct ErrorAtOffset {
     offset: usize,
 }
 
+/// Boxed, so that what every value is returned in is not larger for it.
+type Failure = Box<ErrorAtOffset>;
+
 impl<'t> JsonParser<'t> {
-    fn document(&mut self) -> Result<Value, ErrorAtOffset> {
+    fn document(&mut self) -> Result<Value, Failure> {
         self.skip_space();
         let value = self.value(MAX_DEPTH)?;
         self.skip_space();
@@ -96,9 +99,10 @@ impl<'t> JsonParser<'t> {
         Ok(value)
     }
 
-    fn error(&self, kind: Kind) -> ErrorAtOffset {
-        let ended = self.offset >= self.text.len() && !matches!(kind, Kind::DuplicateKey(_));
-        ErrorAtOffset { kind: if ended { Kind::UnexpectedEnd } else { kind }, offset: self.offset }
+    #[cold]
+    fn error(&self, kind: Kind) -> Failure {
+        let ended = self.offset >= self.text.len();
+        Box::new(ErrorAtOffset { kind: if ended { Kind::UnexpectedEnd } else { kind }, offset: self.offset })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -111,7 +115,7 @@ impl<'t> JsonParser<'t> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
+    fn value(&mut self, depth: usize) -> Result<Value, Failure> {
         match self.peek() {
             Some(b'"') => Ok(Value::String(self.string()?.into_owned())),
             Some(b'{') => self.object(depth),
@@ -124,7 +128,7 @@ impl<'t> JsonParser<'t> {
         }
     }
 
-    fn literal(&mut self, word: &str, value: Value) -> Result<Value, ErrorAtOffset> {
+    fn literal(&mut self, word: &str, value: Value) -> Result<Value, Failure> {
         if self.text.get(self.offset..).is_some_and(|rest| rest.starts_with(word)) {
             self.offset += word.len();
             return Ok(value);
@@ -132,20 +136,23 @@ impl<'t> JsonParser<'t> {
         Err(self.error(Kind::Expected("a value")))
     }
 
-    fn number(&mut self) -> Result<Value, ErrorAtOffset> {
+    fn number(&mut self) -> Result<Value, Failure> {
         let rest = self.text.get(self.offset..).unwrap_or_default();
+        if let Some((integer, length)) = short_integer(rest.as_bytes()) {
+            self.offset += length;
+            return Ok(Value::Number(integer.into()));
+        }
         let scanned = ScannedNumber::read(rest).ok_or_else(|| self.error(Kind::InvalidNumber))?;
         let text = rest.get(..scanned.length).unwrap_or_default();
         // `01`, `1.5.2` and `1x` are invalid numbers, not numbers with trailing text.
-        let follows = rest.as_bytes().get(scanned.length);
-        if follows.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte)) {
+        if continues_number(rest.as_bytes().get(scanned.length)) {
             return Err(self.error(Kind::InvalidNumber));
         }
         self.offset += scanned.length;
         Ok(Value::Number(Number::from_scanned(text, &scanned)))
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
+    fn array(&mut self, depth: usize) -> Result<Value, Failure> {
         let depth = self.enter(depth)?;
         let mut items = Vec::new();
         if self.consume(b']') {
@@ -162,7 +169,7 @@ impl<'t> JsonParser<'t> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
+    fn object(&mut self, depth: usize) -> Result<Value, Failure> {
         let depth = self.enter(depth)?;
         if self.consume(b'}') {
             return Ok(Value::Object(Map::new()));
@@ -175,12 +182,12 @@ impl<'t> JsonParser<'t> {
             let at = self.offset;
             let key = self.string()?;
             if members.position(&key).is_some() {
-                return Err(ErrorAtOffset { kind: Kind::DuplicateKey(key.into_owned()), offset: at });
+                return Err(Box::new(ErrorAtOffset { kind: Kind::DuplicateKey(key.into_owned()), offset: at }));
             }
             self.skip_space();
             self.expect(b':', "`:`")?;
             self.skip_space();
-            members.push(key.into_owned(), self.value(depth)?);
+            members.push(key.into(), self.value(depth)?);
             self.skip_space();
             if self.consume(b'}') {
                 return Ok(Value::Object(Map::from_members(members)));
@@ -191,7 +198,7 @@ impl<'t> JsonParser<'t> {
     }
 
     /// Reads the bracket that opens an array or an object, and the space after it.
-    fn enter(&mut self, depth: usize) -> Result<usize, ErrorAtOffset> {
+    fn enter(&mut self, depth: usize) -> Result<usize, Failure> {
         let depth = depth.checked_sub(1).ok_or_else(|| self.error(Kind::TooDeep))?;
         self.offset += 1;
         self.skip_space();
@@ -204,37 +211,46 @@ impl<'t> JsonParser<'t> {
         matches
     }
 
-    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), ErrorAtOffset> {
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Failure> {
         if self.consume(byte) { Ok(()) } else { Err(self.error(Kind::Expected(expected))) }
     }
 
     /// Reads a string, from its opening to its closing quote.
-    fn string(&mut self) -> Result<Cow<'t, str>, ErrorAtOffset> {
+    #[inline]
+    fn string(&mut self) -> Result<Cow<'t, str>, Failure> {
         self.offset += 1;
+        let start = self.offset;
+        self.offset += self.unescaped_len();
+        // Most strings have no escapes.
+        if self.consume(b'"') {
+            return Ok(Cow::Borrowed(self.text.get(start..self.offset - 1).unwrap_or_default()));
+        }
+        self.escaped_string(start).map(Cow::Owned)
+    }
+
+    /// Reads the rest of a string, from the first character that may end it or be escaped.
+    fn escaped_string(&mut self, mut start: usize) -> Result<String, Failure> {
         let mut read = String::new();
         loop {
-            let start = self.offset;
-            self.offset += unescaped_prefix_len(self.text.as_bytes().get(start..).unwrap_or_default());
-            let plain = self.text.get(start..self.offset).unwrap_or_default();
+            read.push_str(self.text.get(start..self.offset).unwrap_or_default());
             match self.peek() {
                 Some(b'"') => {
                     self.offset += 1;
-                    if read.is_empty() {
-                        return Ok(Cow::Borrowed(plain));
-                    }
-                    read.push_str(plain);
-                    return Ok(Cow::Owned(read));
+                    return Ok(read);
                 }
-                Some(b'\\') => {
-                    read.push_str(plain);
-                    read.push(self.escape()?);
-                }
+                Some(b'\\') => read.push(self.escape()?),
                 _ => return Err(self.error(Kind::ControlCharacter)),
             }
+            start = self.offset;
+            self.offset += self.unescaped_len();
         }
     }
 
-    fn escape(&mut self) -> Result<char, ErrorAtOffset> {
+    fn unescaped_len(&self) -> usize {
+        unescaped_prefix_len(self.text.as_bytes().get(self.offset..).unwrap_or_default())
+    }
+
+    fn escape(&mut self) -> Result<char, Failure> {
         let invalid = |reader: &Self| reader.error(Kind::InvalidEscape);
         let escaped = match self.text.as_bytes().get(self.offset + 1) {
             Some(b'"') => '"',
@@ -247,13 +263,16 @@ impl<'t> JsonParser<'t> {
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(),
             Some(_) => return Err(invalid(self)),
-            None => return Err(ErrorAtOffset { kind: Kind::UnexpectedEnd, offset: self.text.len() }),
+            None => {
+                let offset = self.text.len();
+                return Err(Box::new(ErrorAtOffset { kind: Kind::UnexpectedEnd, offset }));
+            }
         };
         self.offset += 2;
         Ok(escaped)
     }
 
-    fn unicode_escape(&mut self) -> Result<char, ErrorAtOffset> {
+    fn unicode_escape(&mut self) -> Result<char, Failure> {
         let unit = self.code_unit(self.offset).ok_or_else(|| self.error(Kind::InvalidEscape))?;
         let second =
             self.code_unit(self.offset + UNICODE_ESCAPE).filter(|_| (0xd800..0xdc00).contains(&unit));
@@ -277,6 +296,26 @@ impl<'t> JsonParser<'t> {
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
     }
+}
+
+/// A whole number of few digits at the beginning of a text, and its length. Returns `None` for any other text.
+fn short_integer(text: &[u8]) -> Option<(i64, usize)> {
+    const MAX_DIGITS: usize = 18;
+    let (first, _) = text.split_first().filter(|(first, _)| matches!(first, b'1'..=b'9'))?;
+    let (mut integer, mut length) = (i64::from(first - b'0'), 1);
+    while let Some(digit @ b'0'..=b'9') = text.get(length) {
+        if length == MAX_DIGITS {
+            return None;
+        }
+        integer = integer * 10 + i64::from(digit - b'0');
+        length += 1;
+    }
+    (!continues_number(text.get(length))).then_some((integer, length))
+}
+
+/// Whether a byte after a number would be read as part of it.
+fn continues_number(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte))
 }
 
 /// The length of an escape with four hexadecimal digits.

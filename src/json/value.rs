@@ -8,7 +8,7 @@ use super::Number;
 mod map;
 
 pub(super) use map::Members;
-pub use map::{Entry, Map};
+pub use map::{Entry, Key, Map};
 
 /// A JSON value. Equality ignores the order of keys and the notation of numbers, but compares the exact values of numbers.
 ///
@@ -243,6 +243,7 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for str {}
     impl Sealed for String {}
+    impl Sealed for super::Key {}
     impl Sealed for usize {}
     impl<I: ?Sized + Sealed> Sealed for &I {}
 }
@@ -264,19 +265,25 @@ impl Index for str {
     }
 }
 
-impl Index for String {
-    fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        self.as_str().get_in(value)
-    }
+macro_rules! index_by_text {
+    ($($of:ty),*) => { $(
+        impl Index for $of {
+            fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+                self.as_str().get_in(value)
+            }
 
-    fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        self.as_str().get_mut_in(value)
-    }
+            fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+                self.as_str().get_mut_in(value)
+            }
 
-    fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        self.as_str().get_or_insert_in(value)
-    }
+            fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+                self.as_str().get_or_insert_in(value)
+            }
+        }
+    )* };
 }
+
+index_by_text!(String, Key);
 
 impl Index for usize {
     fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {

@@ -3,7 +3,7 @@
 
 use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::closest_match;
-use crate::json::{Map, Value};
+use crate::json::{Key, Map, Value};
 use crate::safe_text::{escape_controls, truncate};
 
 /// More suggestions would confuse.
@@ -36,7 +36,7 @@ fn compare(arguments: &Map, worked: &[&Map], path: &mut String, depth: usize, fo
         path.push_str(key);
         match value {
             _ if values.is_empty() => {
-                let known = worked.iter().flat_map(|other| other.keys().map(String::as_str));
+                let known = worked.iter().flat_map(|other| other.keys().map(Key::as_str));
                 let absent = known.filter(|known| !arguments.contains_key(*known));
                 let name = |key: &str| format!("`{}`", truncate(&escape_controls(key)));
                 let meant = closest_match(key, absent);

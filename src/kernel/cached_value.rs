@@ -75,7 +75,7 @@ impl Kernel<'_> {
             return Some(CachedValue { value: stored.clone(), masks: PolicyMasks::default() });
         };
         let masks = marked.get("masks")?.as_object()?.iter();
-        let masks = masks.map(|(policy, masks)| Some((policy.clone(), Masks::from_json(masks)?)));
+        let masks = masks.map(|(policy, masks)| Some((policy.to_string(), Masks::from_json(masks)?)));
         let masks = PolicyMasks(masks.collect::<Option<_>>()?);
         let is_made = marked.get("made")?.as_bool()?;
         let subject = self.subject(call);

@@ -26,7 +26,7 @@ pub(super) fn read(json: &Value) -> Message {
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
-        frame.insert("content".to_owned(), emptied);
+        frame.insert("content", emptied);
     }
     Message::with_frame(DIALECT, role, frame, parts)
 }

@@ -41,7 +41,7 @@ pub(super) fn read(json: &Value) -> Message {
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
-        frame.insert("parts".to_owned(), emptied);
+        frame.insert("parts", emptied);
     }
     Message::with_frame(DIALECT, role, frame, parts)
 }

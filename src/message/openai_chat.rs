@@ -26,7 +26,7 @@ pub(super) fn read(json: &Value) -> Message {
         approval_json::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &["text"]))
     });
     if let Some(emptied) = emptied {
-        frame.insert("content".to_owned(), emptied);
+        frame.insert("content", emptied);
     }
     if role == Role::Assistant {
         read_model_parts(map, &mut frame, &mut parts);
@@ -51,19 +51,19 @@ fn read_model_parts(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
             refusal.clone().into(),
             PartContent::Other,
         ));
-        frame.insert("refusal".to_owned(), String::new().into());
+        frame.insert("refusal", String::new().into());
     }
     if let Some(Value::Array(calls)) = map.get("tool_calls") {
         for call in calls {
             let content = read_call(call).map_or(PartContent::Other, PartContent::Call);
             parts.push(Part::from_source(DIALECT, SourceSlot::ToolCalls, call.clone(), content));
         }
-        frame.insert("tool_calls".to_owned(), Value::Array(Vec::new()));
+        frame.insert("tool_calls", Value::Array(Vec::new()));
     }
     if let Some(call @ Value::Object(function)) = map.get("function_call") {
         let content = read_function(String::new(), function).map_or(PartContent::Other, PartContent::Call);
         parts.push(Part::from_source(DIALECT, SourceSlot::FunctionCall, call.clone(), content));
-        frame.insert("function_call".to_owned(), Value::Null);
+        frame.insert("function_call", Value::Null);
     }
 }
 
@@ -186,17 +186,17 @@ impl<'a> MessageDraft<'a> {
         let content = segments::content_json(map.get("content"), &self.said, true, write_block);
         // A model message without text has `null` content.
         if let Some(content) = content.or((!was_read).then_some(Value::Null)) {
-            map.insert("content".to_owned(), content);
+            map.insert("content", content);
         }
         self.said.clear();
         if let Some(refusal) = self.refusal.take() {
-            map.insert("refusal".to_owned(), refusal);
+            map.insert("refusal", refusal);
         }
         if !self.calls.is_empty() {
-            map.insert("tool_calls".to_owned(), std::mem::take(&mut self.calls).into());
+            map.insert("tool_calls", std::mem::take(&mut self.calls).into());
         }
         if let Some(call) = self.function_call.take() {
-            map.insert("function_call".to_owned(), call);
+            map.insert("function_call", call);
         }
         written.push(map.into());
     }

@@ -65,7 +65,7 @@ fn read_message(map: &Map, role: Role) -> Message {
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
-        frame.insert("content".to_owned(), emptied);
+        frame.insert("content", emptied);
     }
     Message::with_frame(DIALECT, role, frame, parts)
 }

@@ -81,7 +81,7 @@ impl KeyValues {
         let mut context = context.clone();
         if let Some(members) = context.as_object_mut() {
             match name {
-                Some(name) => members.insert("principal".to_owned(), name),
+                Some(name) => members.insert("principal", name),
                 None => members.remove("principal"),
             };
         }

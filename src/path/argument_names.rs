@@ -271,7 +271,7 @@ fn find_misread_in<'n>(
             {
                 return Some(MisreadName {
                     path: way.steps(),
-                    name: name.clone(),
+                    name: name.to_string(),
                     policy_name: meant.to_owned(),
                 });
             }

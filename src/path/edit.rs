@@ -3,7 +3,7 @@
 use super::ast::PathStep;
 use super::evaluator::ChildKey;
 use super::singular_path::resolve_index;
-use crate::json::{Map, Value};
+use crate::json::{Key, Map, Value};
 
 /// The location of one node below its root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,7 +89,7 @@ pub fn rename(root: &mut Value, location: &NodeLocation, new_name: &str) -> Resu
     if members.contains_key(new_name) {
         return Err(EditError::NameTaken(new_name.to_owned()));
     }
-    let renamed = |(key, value)| if key == *name { (new_name.to_owned(), value) } else { (key, value) };
+    let renamed = |(key, value)| if key == *name { (Key::from(new_name), value) } else { (key, value) };
     *members = std::mem::take(members).into_iter().map(renamed).collect();
     Ok(())
 }

@@ -23,12 +23,12 @@ impl KeyConstraint {
         if !self.any_of.is_empty() {
             let none = format!("{of} needs one of the keys {}", self.any_of.join(", "));
             let choices = self.any_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
-            schema.insert("anyOf".into(), choices.collect());
+            schema.insert("anyOf", choices.collect());
             return;
         }
         let none = format!("a {of} has exactly one of the keys {}", self.one_of.join(", "));
         let choices = self.one_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
-        schema.insert("anyOf".into(), choices.collect());
+        schema.insert("anyOf", choices.collect());
         let mut later = self.one_of.as_slice();
         let mut alone: Vec<Value> = Vec::new();
         while let [key, rest @ ..] = later {
@@ -41,10 +41,10 @@ impl KeyConstraint {
                 alone.push(json!({ "if": { "required": [key] }, "then": then }));
             }
         }
-        schema.insert("allOf".into(), alone.into());
+        schema.insert("allOf", alone.into());
         let single = self.together.iter().filter(|(_, needed)| needed.len() == 1);
         let single = single.map(|(key, needed)| ((*key).to_owned(), json!(needed)));
-        schema.insert("dependentRequired".into(), Value::Object(single.collect()));
+        schema.insert("dependentRequired", Value::Object(single.collect()));
         let several = self.together.iter().filter(|(_, needed)| needed.len() > 1);
         let several: Map = several
             .map(|(key, needed)| {
@@ -54,7 +54,7 @@ impl KeyConstraint {
             })
             .collect();
         if !several.is_empty() {
-            schema.insert("dependentSchemas".into(), Value::Object(several));
+            schema.insert("dependentSchemas", Value::Object(several));
         }
     }
 }
@@ -69,10 +69,10 @@ pub fn json_schema(record: &'static RecordShape, title: &str, constraints: &[Key
         }
     }
     let mut schema = Map::new();
-    schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
-    schema.insert("title".into(), title.into());
-    schema.insert("$ref".into(), reference(record));
-    schema.insert("$defs".into(), Value::Object(definitions));
+    schema.insert("$schema", "https://json-schema.org/draft/2020-12/schema".into());
+    schema.insert("title", title.into());
+    schema.insert("$ref", reference(record));
+    schema.insert("$defs", Value::Object(definitions));
     Value::Object(schema)
 }
 
@@ -86,29 +86,29 @@ fn define(record: &'static RecordShape, definitions: &mut Map) {
         return;
     }
     // Inserted before the fields are walked, so that recursion ends at a record that refers to itself.
-    definitions.insert(record.name.into(), Value::Null);
+    definitions.insert(record.name, Value::Null);
     let mut properties = Map::new();
     for field in record.fields {
         let mut schema = describe(&field.shape, definitions);
         if let Some(members) = schema.as_object_mut() {
             // Editors show a title as the heading of a hover text, and fall back to that of the parent.
-            members.insert("title".into(), field.name.into());
+            members.insert("title", field.name.into());
             describe_twice(members, field.doc, form(&field.shape));
         }
-        properties.insert(field.name.into(), schema);
+        properties.insert(field.name, schema);
     }
     let required: Vec<&str> =
         record.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     let mut schema = json!({ "type": "object" });
     if let Some(members) = schema.as_object_mut() {
         describe_twice(members, record.doc, None);
-        members.insert("properties".into(), properties.into());
-        members.insert("additionalProperties".into(), false.into());
+        members.insert("properties", properties.into());
+        members.insert("additionalProperties", false.into());
     }
     if let (Some(members), false) = (schema.as_object_mut(), required.is_empty()) {
-        members.insert("required".into(), json!(required));
+        members.insert("required", json!(required));
     }
-    definitions.insert(record.name.into(), schema);
+    definitions.insert(record.name, schema);
 }
 
 /// The format of a string, if the shape accepts a string and describes it.
@@ -136,8 +136,8 @@ fn describe_twice(schema: &mut Map, doc: &str, form: Option<&str>) {
 }
 
 fn insert_description(schema: &mut Map, text: &str) {
-    schema.insert("description".into(), text.into());
-    schema.insert("markdownDescription".into(), text.into());
+    schema.insert("description", text.into());
+    schema.insert("markdownDescription", text.into());
 }
 
 fn describe(shape: &Shape, definitions: &mut Map) -> Value {

@@ -6,7 +6,7 @@ use rhai::{Dynamic, Engine};
 
 use super::{AroundScript, DIFFERENCES, Journal, ReplayResult};
 use crate::call::{SessionState, ToolCall};
-use crate::json::{Map, Value, json};
+use crate::json::{Key, Map, Value, json};
 
 /// The result in Rhai. Returns `None` for an error, and for a value that JSON does not have.
 fn in_rhai(script: &str) -> Option<Value> {
@@ -36,7 +36,7 @@ fn to_json(value: &Dynamic) -> Option<Value> {
         return items.iter().map(to_json).collect::<Option<Vec<_>>>().map(Value::from);
     }
     let members = value.as_map_ref().ok()?;
-    let members = members.iter().map(|(key, value)| Some((key.as_str().into(), to_json(value)?)));
+    let members = members.iter().map(|(key, value)| Some((Key::from(key.as_str()), to_json(value)?)));
     members.collect::<Option<Map>>().map(Value::Object)
 }
 

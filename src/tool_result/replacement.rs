@@ -118,7 +118,7 @@ fn remove_hidden(output: &mut Value) {
 /// Says that the structured content wraps a value, for whoever reads the result next.
 fn mark_as_wrapped(output: &mut Value) {
     if let Value::Object(members) = output {
-        members.insert("_meta".to_owned(), json!({ "fastmcp": { "wrap_result": true } }));
+        members.insert("_meta", json!({ "fastmcp": { "wrap_result": true } }));
     }
 }
 

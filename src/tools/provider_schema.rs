@@ -21,7 +21,7 @@ pub(super) fn flatten_top_level(schema: &Value) -> Value {
     for key in ["enum", "not", "const", "if", "then", "else"] {
         top.remove(key);
     }
-    top.insert("type".to_owned(), "object".into());
+    top.insert("type", "object".into());
     let mut properties = top.remove("properties").and_then(owned_object).unwrap_or_default();
     let mut required = string_array(top.remove("required").as_ref());
     let mut in_each: Option<Vec<String>> = None;
@@ -43,9 +43,9 @@ pub(super) fn flatten_top_level(schema: &Value) -> Value {
     required.extend(in_each.unwrap_or_default());
     required.sort();
     required.dedup();
-    top.insert("properties".to_owned(), properties.into());
+    top.insert("properties", properties.into());
     if !required.is_empty() {
-        top.insert("required".to_owned(), required.into());
+        top.insert("required", required.into());
     }
     // One alternative may allow what another forbids.
     if !alternatives.is_empty() {
@@ -73,10 +73,10 @@ pub(super) fn add_required_keywords(schema: Value, depth: usize) -> Value {
             let is = |name: &str| members.get("type").and_then(Value::as_str) == Some(name);
             let (array, object) = (is("array"), is("object"));
             if array && !members.contains_key("items") {
-                members.insert("items".to_owned(), json!({}));
+                members.insert("items", json!({}));
             }
             if object && !members.contains_key("properties") {
-                members.insert("properties".to_owned(), json!({}));
+                members.insert("properties", json!({}));
             }
             members.into_iter().map(|(key, value)| (key, add_required_keywords(value, depth + 1))).collect()
         }
@@ -140,7 +140,7 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
     };
     let name = real.next().copied().or(guessed);
     if types.contains(&"null") {
-        converted.insert("nullable".to_owned(), true.into());
+        converted.insert("nullable", true.into());
     }
     let alternatives: Vec<Value> = ["anyOf", "oneOf"]
         .iter()
@@ -150,11 +150,11 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
         .map(inner)
         .collect();
     if name.is_none() && !alternatives.is_empty() {
-        converted.insert("anyOf".to_owned(), alternatives.into());
+        converted.insert("anyOf", alternatives.into());
         return converted.into();
     }
     let name = name.unwrap_or("string");
-    converted.insert("type".to_owned(), name.into());
+    converted.insert("type", name.into());
     let formats: &[&str] = match name {
         "string" => &["date-time", "enum"],
         "integer" => &["int32", "int64"],
@@ -164,12 +164,12 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
     if let Some(format) =
         members.get("format").and_then(Value::as_str).filter(|format| formats.contains(format))
     {
-        converted.insert("format".to_owned(), format.into());
+        converted.insert("format", format.into());
     }
     let values = members.get("enum").and_then(Value::as_array).cloned();
     let values = values.or_else(|| members.get("const").map(|value| vec![value.clone()]));
     if let Some(values) = values.filter(|values| name == "string" && values.iter().all(Value::is_string)) {
-        converted.insert("enum".to_owned(), values.into());
+        converted.insert("enum", values.into());
     }
     match name {
         "object" => {
@@ -180,14 +180,14 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
                 .into_iter()
                 .filter(|name| properties.contains_key(name))
                 .collect();
-            converted.insert("properties".to_owned(), properties.into());
+            converted.insert("properties", properties.into());
             if !required.is_empty() {
-                converted.insert("required".to_owned(), required.into());
+                converted.insert("required", required.into());
             }
         }
         "array" => {
             let items = members.get("items").map_or_else(|| json!({ "type": "string" }), inner);
-            converted.insert("items".to_owned(), items);
+            converted.insert("items", items);
         }
         _ => {}
     }

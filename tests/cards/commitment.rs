@@ -2,7 +2,7 @@
 //! a field of the card.
 
 use callgate::card::{Card, CardExtent, FieldKind, Resolution, ResolutionKind, call_digest};
-use callgate::json::{self, Map, Value, json};
+use callgate::json::{self, Key, Map, Value, json};
 use callgate::message::RequestPart;
 use callgate::seal::Keys;
 use callgate::tools::ToolDescriptor;
@@ -63,7 +63,7 @@ fn rendered(request: &RequestPart) -> Vec<String> {
 
 /// Adds filler arguments before and after `more` that exceed the size of a card.
 fn crowded(more: Value) -> Value {
-    let junk = |name: &'static str| (0..30).map(move |n| (format!("{name}{n}"), json!("j".repeat(600))));
+    let junk = |name: &'static str| (0..30).map(move |n| (Key::from(format!("{name}{n}")), json!("j".repeat(600))));
     let Value::Object(more) = more else { panic!("{more}") };
     junk("a").chain(more).chain(junk("z")).collect::<Map>().into()
 }
@@ -240,7 +240,7 @@ fn read_back(text: &str) -> Map {
     let arguments = text.lines().filter_map(|line| line.strip_prefix("  "));
     let argument = |line: &str| {
         let (name, value) = line.strip_prefix('"').unwrap().split_once("\": ").unwrap();
-        (json::from_str(&format!("\"{name}\"")).unwrap(), json::from_str::<Value>(value).unwrap())
+        (json::from_str::<String>(&format!("\"{name}\"")).unwrap(), json::from_str::<Value>(value).unwrap())
     };
     arguments.map(argument).collect()
 }

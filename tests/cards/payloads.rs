@@ -62,7 +62,7 @@ fn oversized_payloads_are_rejected() {
     let deep = (0..1000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
     assert_eq!(of(deep.clone()).to_json(), Err(PayloadError::TooDeep));
     let mut payload = valid();
-    payload[PAYLOAD_KEY].as_object_mut().unwrap().insert("input".to_owned(), deep);
+    payload[PAYLOAD_KEY].as_object_mut().unwrap().insert("input", deep);
     assert_eq!(Payload::from_json(&payload), Err(PayloadError::TooDeep));
     let beside = json!({"text": large, PAYLOAD_KEY: valid()[PAYLOAD_KEY]});
     assert!(Payload::from_json(&beside).is_ok(), "other members of the host do not count");

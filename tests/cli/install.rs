@@ -256,7 +256,7 @@ fn initialize_server(dir: &TestDir, server: &Value) -> Value {
     let env = server["env"].as_object().into_iter().flatten();
     let mut child = Command::new(server["command"].as_str().unwrap())
         .args(args)
-        .envs(env.map(|(name, value)| (name, value.as_str().unwrap())))
+        .envs(env.map(|(name, value)| (name.as_str(), value.as_str().unwrap())))
         .current_dir(dir.0.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

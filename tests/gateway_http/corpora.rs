@@ -79,7 +79,7 @@ async fn upstream(case: &Case, name: &str, next: &Arc<Mutex<Option<RecordedResul
             let members = tool.as_object_mut().unwrap();
             members.remove("server");
             if let Some(schema) = members.remove("input_schema") {
-                members.insert("inputSchema".to_owned(), schema);
+                members.insert("inputSchema", schema);
             }
             tool
         })

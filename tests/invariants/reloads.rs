@@ -165,7 +165,8 @@ fn deciding_policies() -> impl Strategy<Value = Vec<Value>> {
         .map(|(id, path, rest)| {
             let mut policy: Value = callgate::json::from_str(rest).unwrap();
             let members = policy.as_object_mut().unwrap();
-            let (operator, operand) = members.remove_entry(&members.keys().next().unwrap().clone()).unwrap();
+            let first = members.keys().next().unwrap().clone();
+            let (operator, operand) = members.remove_entry(&first).unwrap();
             policy["id"] = (*id).into();
             policy["match"] = json!({ "where": { "path": path, operator: operand } });
             policy

@@ -69,7 +69,7 @@ fn as_floats(value: &Value) -> Option<serde_json::Value> {
         Value::Object(members) => serde_json::Value::Object(
             members
                 .iter()
-                .map(|(key, value)| Some((key.clone(), as_floats(value)?)))
+                .map(|(key, value)| Some((key.to_string(), as_floats(value)?)))
                 .collect::<Option<_>>()?,
         ),
         Value::Null => serde_json::Value::Null,

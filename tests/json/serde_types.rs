@@ -50,7 +50,7 @@ proptest! {
         let held = Held {
             maybe: Some(other.clone()).filter(|other| !other.is_null()),
             list: vec![value.clone(), other.clone()],
-            named: map.clone().into_iter().collect(),
+            named: map.clone().into_iter().map(|(key, value)| (key.into(), value)).collect(),
             pair: (other.clone(), 7),
             newtype: Newtype(other),
             value, map, number, choice,

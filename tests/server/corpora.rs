@@ -112,10 +112,10 @@ async fn through_server(case: &Case, engine: EngineBuilder) -> String {
         let members = body.as_object_mut().unwrap();
         let task = round.iter().filter_map(CallRecord::task).next_back();
         if let Some(task) = task.as_ref().and_then(|task| task.document()) {
-            members.insert("task".to_owned(), task["turns"].clone());
+            members.insert("task", task["turns"].clone());
         }
         if !round[0].call.context.is_null() {
-            members.insert("context".to_owned(), round[0].call.context.clone());
+            members.insert("context", round[0].call.context.clone());
         }
         let result = |id: &str| {
             let record = case.records.iter().find(|record| record.call.id == id).unwrap();

@@ -150,7 +150,7 @@ async fn a_click_that_may_not_answer_changes_nothing() {
     let mut changed = approve.clone();
     let value =
         changed["value"].as_str().unwrap().rsplit_once(' ').unwrap().0.to_owned() + " 0000000000000000";
-    changed.as_object_mut().unwrap().insert("value".to_owned(), value.into());
+    changed.as_object_mut().unwrap().insert("value", value.into());
     for (user, button, note) in [
         ("U9", &approve, "You are not among the approvers"),
         ("U2", &approve, "no such approval request"),
@@ -178,7 +178,7 @@ async fn results_are_shown_only_at_the_origin_of_the_channel() {
     let elsewhere = Upstream::new(|_| Some(response(200, "", ""))).await;
     let [approve, _] = office.ask("c1", "pay").await;
     let mut click = office.click("U1", &approve);
-    click.as_object_mut().unwrap().insert("response_url".to_owned(), elsewhere.url.clone().into());
+    click.as_object_mut().unwrap().insert("response_url", elsewhere.url.clone().into());
     assert_eq!(office.send(&click, SECRET).await.status, 200);
     for _ in 0..1_000 {
         if office.server.pending().await.is_empty() {

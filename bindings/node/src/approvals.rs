@@ -48,9 +48,9 @@ fn failed(error: InboxError) -> Failure {
 pub fn read_response_part(approval_id: &str, response: &Value) -> Result<ResponsePart, Failure> {
     let mut response = response.clone();
     if let Some(members) = response.as_object_mut() {
-        members.insert("type".to_owned(), "tool-approval-response".into());
+        members.insert("type", "tool-approval-response".into());
         if !members.contains_key("approvalId") {
-            members.insert("approvalId".to_owned(), approval_id.into());
+            members.insert("approvalId", approval_id.into());
         }
     }
     ResponsePart::from_json(&response).ok_or_else(|| {

@@ -114,7 +114,7 @@ impl NativeConcurrentSession {
 fn read_request(text: &str) -> Result<RequestPart, Failure> {
     let mut request = json::parse(text).map_err(Failure::invalid_argument)?;
     if let Some(members) = request.as_object_mut() {
-        members.insert("type".to_owned(), "tool-approval-request".into());
+        members.insert("type", "tool-approval-request".into());
     }
     RequestPart::from_json(&request)
         .ok_or_else(|| Failure::invalid_argument("this is not an approval request"))

@@ -81,7 +81,7 @@ impl JavaScriptHook {
             let around = run.get("around").cloned().unwrap_or_default();
             let mut answer = answer;
             if let Some(members) = answer.as_object_mut() {
-                members.insert("around".to_owned(), around);
+                members.insert("around", around);
             }
             reply = exchange.request("aroundResult", &answer).await.ok_or_else(gone)?;
         }
@@ -131,7 +131,7 @@ impl Middleware for JavaScriptHook {
             }
             let mut members = self.call_members(call);
             if let Some(members) = members.as_object_mut() {
-                members.insert("error".to_owned(), error_json(error));
+                members.insert("error", error_json(error));
             }
             let reply = self.ask("onError", members).await.unwrap_or_default();
             match (reply.get("recover"), reply.get("replace")) {

@@ -14,7 +14,7 @@ use crate::operation::{Operation, OperationResult};
 /// The JSON object of a part, with its type.
 fn part(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<Value> {
     let mut members = Map::new();
-    members.insert("type".to_owned(), kind.into());
+    members.insert("type", kind.into());
     match to_value(object)? {
         Value::Object(given) => {
             for (key, value) in given.iter().filter(|(key, _)| *key != "type") {

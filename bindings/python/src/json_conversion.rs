@@ -168,7 +168,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
         Value::Object(members) => {
             let dict = PyDict::new(py);
             for (key, member) in members.iter() {
-                dict.set_item(key, to_python(py, member)?)?;
+                dict.set_item(key.as_str(), to_python(py, member)?)?;
             }
             dict.into_any()
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use callgate::json::{Map, Value};
+use callgate::json::{Key, Map, Value};
 use callgate::middleware::KINDS;
 use callgate::policy::{Policy, Widening, find_widenings};
 use callgate::source::YamlNode;
@@ -141,7 +141,7 @@ fn differing_keys<'v>(before: &'v Value, after: &'v Value) -> Vec<&'v str> {
     let empty = Map::new();
     let members = |value: &'v Value| value.as_object();
     let (was, is) = (members(before), members(after));
-    let keys = was.into_iter().chain(is).flat_map(Map::keys).map(String::as_str);
+    let keys = was.into_iter().chain(is).flat_map(Map::keys).map(Key::as_str);
     let mut differing: Vec<&str> = Vec::new();
     for key in keys {
         let value = |members: Option<&'v Map>| members.unwrap_or(&empty).get(key).cloned();

@@ -288,7 +288,7 @@ impl Vocabulary {
             .into_iter()
             .flat_map(|members| members.iter())
         {
-            self.add_schema(property, &field.with_step(FieldStep::Member(name.to_owned())), depth + 1);
+            self.add_schema(property, &field.with_step(FieldStep::Member(name.to_string())), depth + 1);
         }
         if let Some(items) = keywords.get("items") {
             self.add_schema(items, &field.with_step(FieldStep::Element), depth + 1);

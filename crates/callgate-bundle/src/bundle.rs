@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use callgate::file_access::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES};
-use callgate::json::{self, Map, Value, json};
+use callgate::json::{self, Key, Map, Value, json};
 use ring::digest::{SHA256, digest};
 
 /// The member that names the format, and its version.
@@ -131,7 +131,7 @@ impl Bundle {
         let version = value.get("version").and_then(Value::as_u64).ok_or(BundleError::Version)?;
         let files = value.get("files").and_then(Value::as_object);
         let files = files.ok_or_else(|| invalid("`files` must be an object"))?;
-        let text = |(file, text): (&String, &Value)| Some((file.clone(), text.as_str()?.to_owned()));
+        let text = |(file, text): (&Key, &Value)| Some((file.to_string(), text.as_str()?.to_owned()));
         let files: Option<BTreeMap<String, String>> =
             files.iter().map(|(file, content)| text((file, content))).collect();
         Self::new(name, version, files.ok_or_else(|| invalid("each of `files` must be a string"))?)

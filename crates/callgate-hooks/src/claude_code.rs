@@ -90,7 +90,7 @@ fn decision_document(decision: &str, reason: &str, input: Option<&Value>) -> Val
         "permissionDecisionReason": reason,
     });
     if let (Some(input), Some(members)) = (input, output.as_object_mut()) {
-        members.insert("updatedInput".to_owned(), input.clone());
+        members.insert("updatedInput", input.clone());
     }
     json!({ "hookSpecificOutput": output })
 }
@@ -100,7 +100,7 @@ fn replaced(event: &HookEvent, result: &Value) -> Answer {
         matches!(&event.kind, EventKind::AfterTool(tool, _) if tool.native_tool.starts_with("mcp__"));
     let mut output = json!({ "hookEventName": event.name, "updatedToolOutput": result });
     if let (true, Some(members)) = (is_mcp, output.as_object_mut()) {
-        members.insert("updatedMCPToolOutput".to_owned(), result.clone());
+        members.insert("updatedMCPToolOutput", result.clone());
     }
     Answer::document(&json!({ "hookSpecificOutput": output }))
 }

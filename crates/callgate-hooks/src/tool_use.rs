@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use callgate::json::{Map, Value};
+use callgate::json::{Key, Map, Value};
 
 use crate::event_error::EventError;
 
@@ -111,7 +111,7 @@ impl ToolUse {
             }
             let absolute = directory.join(path).to_str().map(str::to_owned);
             if let (Some(absolute), Some(members)) = (absolute, call.input.as_object_mut()) {
-                members.insert("file_path".to_owned(), absolute.into());
+                members.insert("file_path", absolute.into());
             }
         }
     }
@@ -142,6 +142,6 @@ impl ToolUse {
 fn rename(members: &Map, from: &str, to: &str) -> Map {
     members
         .iter()
-        .map(|(name, value)| (if name == from { to.to_owned() } else { name.clone() }, value.clone()))
+        .map(|(name, value)| (if name == from { Key::from(to) } else { name.clone() }, value.clone()))
         .collect()
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::lint_context::LintContext;
 use crate::policy_source::PolicySource;
 use callgate::call::Root;
-use callgate::json::{JsonType, Value};
+use callgate::json::{JsonType, Key, Value};
 use callgate::path::{Path, PathStep};
 use callgate::source::YamlNode;
 
@@ -118,7 +118,7 @@ fn look_up_member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
         Some(properties) => match properties.get(name) {
             Some(member) => PathLookup::Found(vec![member]),
             None if open || schema.get("patternProperties").is_some() => PathLookup::Unknown,
-            None => PathLookup::Absent(properties.keys().map(String::as_str).collect()),
+            None => PathLookup::Absent(properties.keys().map(Key::as_str).collect()),
         },
         None if is_closed_to_members(schema) => PathLookup::Absent(Vec::new()),
         None => PathLookup::Unknown,

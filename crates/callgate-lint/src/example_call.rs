@@ -76,8 +76,8 @@ impl ExampleCall {
     /// Formats the call as JSON.
     pub(super) fn to_json_string(&self) -> String {
         let mut members = Map::new();
-        members.insert("tool".to_owned(), self.call.tool.clone().into());
-        members.insert("input".to_owned(), self.call.input.clone());
+        members.insert("tool", self.call.tool.clone().into());
+        members.insert("input", self.call.input.clone());
         for (name, value) in [("server", json!(self.call.server)), ("context", self.call.context.clone())] {
             if !value.is_null() {
                 members.insert(name.to_owned(), value);

@@ -110,7 +110,7 @@ pub(super) fn input_required_result(call: &JsonRpcMessage, request: &RequestPart
         .filter_map(|name| Some((name.to_owned(), call.param(name)?.clone())))
         .collect();
     if !preserved.is_empty() {
-        state.insert("carried".to_owned(), Value::Object(preserved));
+        state.insert("carried", Value::Object(preserved));
     }
     let state = BASE64URL_NOPAD.encode(Value::Object(state).to_string().as_bytes());
     json!({
@@ -149,7 +149,7 @@ fn approval_form(request: &RequestPart, has_mode: bool) -> Value {
         },
     });
     if let (true, Some(form)) = (has_mode, form.as_object_mut()) {
-        form.insert("mode".to_owned(), "form".into());
+        form.insert("mode", "form".into());
     }
     form
 }

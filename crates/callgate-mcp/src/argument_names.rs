@@ -2,7 +2,7 @@
 
 use super::method;
 use callgate::argument_schema::applicable_schemas;
-use callgate::json::{self, Value};
+use callgate::json::{self, Key, Value};
 
 /// Returns the name of an argument, or of a nested member, that differs only in spelling from another one in the tool's schema.
 pub(super) fn find_ambiguous<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
@@ -17,7 +17,7 @@ fn search<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) 
     match value {
         Value::Object(members) => {
             let properties = schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
-            let names: Vec<&str> = properties.flat_map(|all| all.keys()).map(String::as_str).collect();
+            let names: Vec<&str> = properties.flat_map(|all| all.keys()).map(Key::as_str).collect();
             method::find_ambiguous_member(members, &names).or_else(|| {
                 members.iter().find_map(|(name, member)| {
                     let own = schemas.iter().filter_map(|schema| {

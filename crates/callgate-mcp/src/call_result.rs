@@ -54,7 +54,7 @@ pub(super) fn from_output(output: Value) -> Value {
     let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
     let mut result = text_result(&text);
     if output.is_object() {
-        result.insert("structuredContent".to_owned(), output);
+        result.insert("structuredContent", output);
     }
     Value::Object(result)
 }
@@ -73,8 +73,8 @@ pub(super) fn from_rejection(outcome: &Outcome) -> Value {
         _ => message,
     };
     let mut result = text_result(&text);
-    result.insert("isError".to_owned(), true.into());
-    result.insert("_meta".to_owned(), outcome_meta(outcome));
+    result.insert("isError", true.into());
+    result.insert("_meta", outcome_meta(outcome));
     Value::Object(result)
 }
 
@@ -88,10 +88,10 @@ pub(super) fn outcome_meta(outcome: &Outcome) -> Value {
     });
     if let Some(about) = about.as_object_mut() {
         if let Some(after) = outcome.retry_after_ms {
-            about.insert("retryAfterMs".to_owned(), after.into());
+            about.insert("retryAfterMs", after.into());
         }
         if let Some(request) = &outcome.approval {
-            about.insert("approvalId".to_owned(), request.approval_id.as_str().into());
+            about.insert("approvalId", request.approval_id.as_str().into());
         }
     }
     json!({ OUTCOME_META_KEY: about })
@@ -100,9 +100,9 @@ pub(super) fn outcome_meta(outcome: &Outcome) -> Value {
 /// The result of a call whose tool is not reviewed.
 pub(super) fn from_quarantine(message: &str) -> Value {
     let mut result = text_result(&format!("Not run ({QUARANTINED}): {message}"));
-    result.insert("isError".to_owned(), true.into());
+    result.insert("isError", true.into());
     let about = json!({ "outcome": OutcomeKind::Denied, "code": QUARANTINED, "policy": null });
-    result.insert("_meta".to_owned(), json!({ OUTCOME_META_KEY: about }));
+    result.insert("_meta", json!({ OUTCOME_META_KEY: about }));
     Value::Object(result)
 }
 

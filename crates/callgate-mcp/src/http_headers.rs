@@ -119,7 +119,7 @@ impl HeaderArguments {
             return;
         }
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            path.push(name.clone());
+            path.push(name.to_string());
             let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
             if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str)
                 && matches!(kind, "string" | "integer" | "boolean")

@@ -169,7 +169,7 @@ impl JsonRpcMessage {
     pub fn error_response(id: Option<&RequestId>, code: i64, message: &str, data: Option<Value>) -> Self {
         let mut error = json!({ "code": code, "message": message });
         if let (Some(data), Some(error)) = (data, error.as_object_mut()) {
-            error.insert("data".to_owned(), data);
+            error.insert("data", data);
         }
         let kind = id.map_or(MessageKind::UnidentifiedError, |id| MessageKind::Response(id.clone()));
         Self::from_parts(json!({ "jsonrpc": "2.0", "id": id.map(RequestId::to_json), "error": error }), kind)
@@ -288,7 +288,7 @@ impl JsonRpcMessage {
 
     /// Replaces all parameters.
     pub(super) fn replace_params(&mut self, params: Map) {
-        self.members.insert("params".to_owned(), Value::Object(params));
+        self.members.insert("params", Value::Object(params));
     }
 
     /// The result of a response.
@@ -337,7 +337,7 @@ impl JsonRpcMessage {
     /// Replaces the id.
     #[must_use]
     pub fn with_id(mut self, id: &RequestId) -> Self {
-        self.members.insert("id".to_owned(), id.to_json());
+        self.members.insert("id", id.to_json());
         self.kind = match self.kind {
             MessageKind::Request(_) => MessageKind::Request(id.clone()),
             MessageKind::Response(_) | MessageKind::UnidentifiedError => MessageKind::Response(id.clone()),

@@ -2,7 +2,7 @@
 
 pub(super) use callgate::safe_text::fold_name as plain;
 
-use callgate::json::Value;
+use callgate::json::{Key, Value};
 
 /// The request that calls a tool.
 pub(super) const TOOLS_CALL: &str = "tools/call";
@@ -42,7 +42,7 @@ pub(super) fn resembles_tools_call(method: &str) -> bool {
 
 /// A member that lenient parsers read as one of these names: many that parse into structs ignore case.
 pub(super) fn find_ambiguous_member<'m>(
-    members: impl IntoIterator<Item = (&'m String, &'m Value)>,
+    members: impl IntoIterator<Item = (&'m Key, &'m Value)>,
     names: &[&str],
 ) -> Option<&'m str> {
     let is_misread =

@@ -126,7 +126,7 @@ async fn merge_discover(
     merge_capabilities(&mut merged, &results);
     merge_instructions(&mut merged, &results);
     if let Some(meta) = merged.get_mut("_meta").and_then(Value::as_object_mut) {
-        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), server_info());
+        meta.insert("io.modelcontextprotocol/serverInfo", server_info());
     }
     if merged.get("serverInfo").is_some() {
         set_member(&mut merged, "serverInfo", server_info());

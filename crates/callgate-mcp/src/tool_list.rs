@@ -50,10 +50,10 @@ pub(super) fn filter_tools(
 pub(super) fn forbid_sharing(result: &mut Value) {
     let Some(result) = result.as_object_mut() else { return };
     if result.contains_key("cacheScope") {
-        result.insert("cacheScope".to_owned(), "private".into());
+        result.insert("cacheScope", "private".into());
     }
     if result.contains_key("ttlMs") {
-        result.insert("ttlMs".to_owned(), json!(0));
+        result.insert("ttlMs", json!(0));
     }
 }
 
@@ -127,11 +127,11 @@ fn list_params(call: &JsonRpcMessage, cursor: Option<Value>) -> Value {
         let of_protocol = meta.iter().filter(|(key, _)| key.starts_with("io.modelcontextprotocol/"));
         let meta: Map = of_protocol.map(|(key, value)| (key.clone(), value.clone())).collect();
         if !meta.is_empty() {
-            params.insert("_meta".to_owned(), Value::Object(meta));
+            params.insert("_meta", Value::Object(meta));
         }
     }
     if let Some(cursor) = cursor {
-        params.insert("cursor".to_owned(), cursor);
+        params.insert("cursor", cursor);
     }
     Value::Object(params)
 }
@@ -153,7 +153,7 @@ pub(super) fn declare_list_changed(gateway: &Gateway, mut response: JsonRpcMessa
     if let Some(tools) = capabilities.get_mut("tools").and_then(Value::as_object_mut)
         && (is_handshake || has_subscriptions)
     {
-        tools.insert("listChanged".to_owned(), true.into());
+        tools.insert("listChanged", true.into());
     }
     response
 }

@@ -113,7 +113,7 @@ impl Activity {
         entries.count += 1;
         let number = entries.count;
         if let Value::Object(all) = &mut document {
-            all.insert("number".to_owned(), json!(number));
+            all.insert("number", json!(number));
         }
         let entry = Arc::new(ActivityEntry { number, event, tenant, session, document });
         if entries.last.len() >= MAX_ENTRIES {

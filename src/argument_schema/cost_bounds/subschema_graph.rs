@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{CostLevel, MAX_CHAIN, quote};
 use crate::argument_schema::schema_error::SchemaError;
-use crate::json::{MAX_DEPTH, Map, Value};
+use crate::json::{Key, MAX_DEPTH, Map, Value};
 use crate::regex_compiler;
 
 /// Keywords that apply one schema to the same value.
@@ -153,7 +153,7 @@ impl<'a> SubschemaGraph<'a> {
                 self.add_patterns(value.as_str(), pointer)?;
             } else if key == "patternProperties" {
                 self.add_patterns(
-                    value.as_object().into_iter().flat_map(Map::keys).map(String::as_str),
+                    value.as_object().into_iter().flat_map(Map::keys).map(Key::as_str),
                     pointer,
                 )?;
             }

@@ -11,7 +11,7 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object};
 use serde_json::Value as LibraryValue;
 
-use crate::json::{InexactNumber, Map, Number, Value, canonical_text};
+use crate::json::{InexactNumber, Key, Map, Number, Value, canonical_text};
 
 /// The JSON representation of instances.
 pub(super) struct ExactJson;
@@ -174,7 +174,7 @@ fn equals(ours: &Value, theirs: &LibraryValue) -> bool {
         }
         (Value::Object(ours), LibraryValue::Object(theirs)) => {
             let same =
-                |(key, ours): (&String, &Value)| theirs.get(key).is_some_and(|theirs| equals(ours, theirs));
+                |(key, ours): (&Key, &Value)| theirs.get(key.as_str()).is_some_and(|theirs| equals(ours, theirs));
             ours.len() == theirs.len() && ours.iter().all(same)
         }
         _ => false,
@@ -198,7 +198,7 @@ pub(super) fn to_library_schema(schema: &Value) -> Result<LibraryValue, InexactN
                     "const" | "enum" => value.clone().try_into(),
                     _ => to_library_schema(value),
                 };
-                Ok((key.clone(), value?))
+                Ok((key.to_string(), value?))
             });
             LibraryValue::Object(members.collect::<Result<_, _>>()?)
         }
@@ -215,7 +215,7 @@ fn to_library_value(value: &Value) -> LibraryValue {
         Value::String(text) => LibraryValue::String(text.clone()),
         Value::Array(items) => LibraryValue::Array(items.iter().map(to_library_value).collect()),
         Value::Object(members) => LibraryValue::Object(
-            members.iter().map(|(key, value)| (key.clone(), to_library_value(value))).collect(),
+            members.iter().map(|(key, value)| (key.to_string(), to_library_value(value))).collect(),
         ),
     }
 }

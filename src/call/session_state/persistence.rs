@@ -42,7 +42,7 @@ impl SessionState {
             "masks": self.masks.to_json(),
         });
         if let Some(members) = state.as_object_mut().filter(|_| !self.unstored_facts.is_empty()) {
-            members.insert("unstoredFacts".to_owned(), json::serialized(&self.unstored_facts));
+            members.insert("unstoredFacts", json::serialized(&self.unstored_facts));
         }
         state
     }

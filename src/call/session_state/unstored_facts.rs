@@ -127,7 +127,7 @@ impl SessionState {
         let unknown: Vec<String> =
             stored.unknown_parts.iter().filter(|part| !is_set_here(part)).cloned().collect();
         if let Some(document) = self.document.as_object_mut() {
-            document.insert("facts".to_owned(), Value::Object(facts));
+            document.insert("facts", Value::Object(facts));
         }
         self.sets = sets;
         unknown.iter().chain(&full).for_each(|part| self.mark_unknown(part));

@@ -52,13 +52,13 @@ fn rule(code: &'static Code) -> Value {
 
 fn result(diagnostic: &Diagnostic, codes: &[&'static Code], sources: &SourceMap) -> Value {
     let mut result = Map::new();
-    result.insert("ruleId".to_owned(), diagnostic.code.id.into());
+    result.insert("ruleId", diagnostic.code.id.into());
     if let Ok(index) = codes.binary_search_by_key(&diagnostic.code.id, |code| code.id) {
-        result.insert("ruleIndex".to_owned(), index.into());
+        result.insert("ruleIndex", index.into());
     }
-    result.insert("level".to_owned(), level(diagnostic.severity()).into());
+    result.insert("level", level(diagnostic.severity()).into());
     let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
-    result.insert("message".to_owned(), json!({ "text": format!("{}{help}", diagnostic.message) }));
+    result.insert("message", json!({ "text": format!("{}{help}", diagnostic.message) }));
     let location = diagnostic.span.and_then(|span| sources.locate(span));
     let physical_location = match (&location, &diagnostic.file) {
         (Some(location), _) => Some(physical(location)),
@@ -66,7 +66,7 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code], sources: &SourceMap)
         (None, None) => None,
     };
     if let Some(physical_location) = physical_location {
-        result.insert("locations".to_owned(), json!([{ "physicalLocation": physical_location }]));
+        result.insert("locations", json!([{ "physicalLocation": physical_location }]));
     }
     let related: Vec<Value> = diagnostic
         .labels
@@ -75,15 +75,15 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code], sources: &SourceMap)
         .map(|(location, text)| json!({ "physicalLocation": physical(&location), "message": { "text": text } }))
         .collect();
     if !related.is_empty() {
-        result.insert("relatedLocations".to_owned(), related.into());
+        result.insert("relatedLocations", related.into());
     }
     if let Some(fix) = &diagnostic.fix {
         let changes: Vec<Value> = fix.edits.iter().filter_map(|edit| change(edit, sources)).collect();
         let fix = json!({ "description": { "text": fix.title }, "artifactChanges": changes });
-        result.insert("fixes".to_owned(), json!([fix]));
+        result.insert("fixes", json!([fix]));
     }
     if let Some(policy) = &diagnostic.policy {
-        result.insert("properties".to_owned(), json!({ "policy": policy }));
+        result.insert("properties", json!({ "policy": policy }));
     }
     Value::Object(result)
 }

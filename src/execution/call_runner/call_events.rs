@@ -91,7 +91,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             session: session.name.map(str::to_owned),
             run: run.request_id.clone(),
             iteration: run.iteration,
-            run_info: self.state.run_info().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            run_info: self.state.run_info().map(|(key, value)| (key.to_string(), value.clone())).collect(),
             context: run.context.clone(),
             shown_context: kernel.redact_context(call, context, self.state).into_owned(),
             task: kernel.task.clone(),

@@ -1,13 +1,13 @@
 //! Line and column of a value in a JSON text: valid text + path of the value → position.
 
 use super::{JsonParser, LoneSurrogates};
-use crate::json::MAX_DEPTH;
+use crate::json::{Key, MAX_DEPTH};
 use crate::json::parse_error::line_and_column;
 
 /// One step of the path to a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::json) enum ValueStep {
-    Key(String),
+    Key(Key),
     Index(usize),
 }
 

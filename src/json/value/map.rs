@@ -5,8 +5,10 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use super::Value;
+pub use key::Key;
 pub(crate) use members::Members;
 
+mod key;
 mod members;
 
 /// The members of a JSON object, in insertion order. Equality ignores the order.
@@ -43,15 +45,15 @@ impl Map {
         Some((Arc::make_mut(members), position))
     }
 
-    fn entries(&self) -> &[(String, Value)] {
+    fn entries(&self) -> &[(Key, Value)] {
         self.0.as_ref().map_or(&[], |members| members.entries())
     }
 
-    fn entries_mut(&mut self) -> impl Iterator<Item = (&String, &mut Value)> {
+    fn entries_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Value)> {
         self.0.as_mut().into_iter().flat_map(|members| Arc::make_mut(members).iter_mut())
     }
 
-    fn into_entries(self) -> Vec<(String, Value)> {
+    fn into_entries(self) -> Vec<(Key, Value)> {
         self.0.map(|members| Arc::unwrap_or_clone(members).into_entries()).unwrap_or_default()
     }
 
@@ -77,13 +79,13 @@ impl Map {
     }
 
     /// A key and its value.
-    pub fn get_key_value(&self, key: &str) -> Option<(&String, &Value)> {
+    pub fn get_key_value(&self, key: &str) -> Option<(&Key, &Value)> {
         let members = self.0.as_ref()?;
         members.entries().get(members.position(key)?).map(as_pair)
     }
 
     /// The member at a position.
-    pub fn get_index(&self, index: usize) -> Option<(&String, &Value)> {
+    pub fn get_index(&self, index: usize) -> Option<(&Key, &Value)> {
         self.entries().get(index).map(as_pair)
     }
 
@@ -98,12 +100,13 @@ impl Map {
     }
 
     /// Sets the value of a key. A new key comes last, an existing one keeps its position. Returns the replaced value.
-    pub fn insert(&mut self, key: String, value: Value) -> Option<Value> {
-        self.members_mut().insert(key, value)
+    pub fn insert(&mut self, key: impl Into<Key>, value: Value) -> Option<Value> {
+        self.members_mut().insert(key.into(), value)
     }
 
     /// Sets the value of a key and moves it to a position. Returns the replaced value.
-    pub fn shift_insert(&mut self, index: usize, key: String, value: Value) -> Option<Value> {
+    pub fn shift_insert(&mut self, index: usize, key: impl Into<Key>, value: Value) -> Option<Value> {
+        let key = key.into();
         let before = self.remove(&key);
         self.members_mut().insert_at(index, key, value);
         before
@@ -115,13 +118,13 @@ impl Map {
     }
 
     /// Removes a member and returns it with its key. The others keep their order.
-    pub fn remove_entry(&mut self, key: &str) -> Option<(String, Value)> {
+    pub fn remove_entry(&mut self, key: &str) -> Option<(Key, Value)> {
         let (members, position) = self.members_with(key)?;
         Some(members.remove(position))
     }
 
     /// The value of a key, to be set if there is none.
-    pub fn entry(&mut self, key: impl Into<String>) -> Entry<'_> {
+    pub fn entry(&mut self, key: impl Into<Key>) -> Entry<'_> {
         Entry { members: self.members_mut(), key: key.into() }
     }
 
@@ -131,12 +134,12 @@ impl Map {
     }
 
     /// Keys and mutable values in order.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut Value)> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Value)> {
         self.entries_mut()
     }
 
     /// The keys in order.
-    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + ExactSizeIterator + Clone {
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Key> + ExactSizeIterator + Clone {
         self.entries().iter().map(|(key, _)| key)
     }
 
@@ -156,7 +159,7 @@ impl Map {
     }
 
     /// Keeps the members for which a condition is true.
-    pub fn retain(&mut self, keep: impl FnMut(&String, &mut Value) -> bool) {
+    pub fn retain(&mut self, keep: impl FnMut(&Key, &mut Value) -> bool) {
         if let Some(members) = &mut self.0 {
             Arc::make_mut(members).retain(keep);
         }
@@ -180,14 +183,14 @@ impl Map {
     }
 }
 
-fn as_pair((key, value): &(String, Value)) -> (&String, &Value) {
+fn as_pair((key, value): &(Key, Value)) -> (&Key, &Value) {
     (key, value)
 }
 
 /// The place of a key in a [`Map`], whether or not the map has it.
 pub struct Entry<'a> {
     members: &'a mut Members,
-    key: String,
+    key: Key,
 }
 
 impl<'a> Entry<'a> {
@@ -204,10 +207,10 @@ impl<'a> Entry<'a> {
 
 /// Keys and values of a [`Map`] in order.
 #[derive(Clone, Debug, Default)]
-pub struct Iter<'a>(std::slice::Iter<'a, (String, Value)>);
+pub struct Iter<'a>(std::slice::Iter<'a, (Key, Value)>);
 
 impl<'a> Iterator for Iter<'a> {
-    type Item = (&'a String, &'a Value);
+    type Item = (&'a Key, &'a Value);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(as_pair)
@@ -244,8 +247,8 @@ impl fmt::Debug for Map {
 }
 
 impl IntoIterator for Map {
-    type Item = (String, Value);
-    type IntoIter = std::vec::IntoIter<(String, Value)>;
+    type Item = (Key, Value);
+    type IntoIter = std::vec::IntoIter<(Key, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.into_entries().into_iter()
@@ -253,7 +256,7 @@ impl IntoIterator for Map {
 }
 
 impl<'a> IntoIterator for &'a Map {
-    type Item = (&'a String, &'a Value);
+    type Item = (&'a Key, &'a Value);
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
@@ -261,19 +264,19 @@ impl<'a> IntoIterator for &'a Map {
     }
 }
 
-impl FromIterator<(String, Value)> for Map {
-    fn from_iter<I: IntoIterator<Item = (String, Value)>>(members: I) -> Self {
+impl<K: Into<Key>> FromIterator<(K, Value)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(members: I) -> Self {
         let mut map = Self::new();
         map.extend(members);
         map
     }
 }
 
-impl Extend<(String, Value)> for Map {
-    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, added: I) {
+impl<K: Into<Key>> Extend<(K, Value)> for Map {
+    fn extend<I: IntoIterator<Item = (K, Value)>>(&mut self, added: I) {
         let members = self.members_mut();
         for (key, value) in added {
-            members.insert(key, value);
+            members.insert(key.into(), value);
         }
     }
 }
@@ -300,9 +303,9 @@ mod tests {
     #[test]
     fn a_change_of_a_clone_changes_no_other() {
         let changes: [fn(&mut Map); 12] = [
-            |map| drop(map.insert("a".into(), 9.into())),
-            |map| drop(map.insert("new".into(), 9.into())),
-            |map| drop(map.shift_insert(0, "b".into(), 9.into())),
+            |map| drop(map.insert("a", 9.into())),
+            |map| drop(map.insert("new", 9.into())),
+            |map| drop(map.shift_insert(0, "b", 9.into())),
             |map| drop(map.remove("a")),
             |map| drop(map.remove_entry("a")),
             |map| *map.get_mut("a").unwrap() = 9.into(),

@@ -37,7 +37,7 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: &mut Names) {
             break;
         }
         names.add_digest(DefinitionName::Data(name.to_owned()), json::digest(&value));
-        constants.insert(name.into(), value);
+        constants.insert(name, value);
     }
     names.set_data(DataSet::new(constants).with_invalid(invalid));
 }
@@ -237,7 +237,7 @@ impl CsvTable {
             };
             let members = self.header.iter().cloned().zip(row.iter().cloned());
             let row = members.collect();
-            if rows.insert(key.as_str().into(), Value::Object(row)).is_some() {
+            if rows.insert(key.as_str(), Value::Object(row)).is_some() {
                 return Err(format!("two rows have the key `{}`", key.escape_debug()));
             }
         }

@@ -144,7 +144,7 @@ impl TaskReader {
         }
         let turns = self.turns.iter().take(known).map(|(_, text)| {
             let mut turn = Map::new();
-            turn.insert("text".to_owned(), text.as_str().into());
+            turn.insert("text", text.as_str().into());
             Value::Object(turn)
         });
         Some(Value::Array(turns.collect()))

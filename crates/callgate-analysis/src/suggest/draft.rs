@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callgate::json::Value;
+use callgate::json::{Key, Value};
 use callgate::safe_text::look_alike_form;
 use callgate::tools::ToolDescriptor;
 
@@ -151,7 +151,7 @@ fn find<'t>(tools: &'t [ToolDescriptor], name: &ToolName) -> Option<&'t ToolDesc
 fn argument_names(tool: &ToolDescriptor) -> Vec<String> {
     let schema = tool.input_schema.as_ref();
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    properties.map(|properties| properties.keys().map(Key::to_string).collect()).unwrap_or_default()
 }
 
 fn tool_phrase(name: &ToolName, confidential: &ConfidentialValues) -> String {

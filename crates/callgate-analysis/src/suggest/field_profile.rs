@@ -132,7 +132,7 @@ impl NumberProfile {
 impl ObjectProfile {
     fn add(&mut self, members: &Map, evidence: &Evidence<'_>, depth: usize) {
         for (name, value) in members {
-            if !self.members.contains_key(name) {
+            if !self.members.contains_key(name.as_str()) {
                 let added = self.added.entry(evidence.session).or_default();
                 if self.members.len() >= MAX_MEMBERS || *added >= MAX_ADDED_MEMBERS || !is_plain_name(name) {
                     self.unnamed.add(evidence);
@@ -141,9 +141,9 @@ impl ObjectProfile {
                 *added += 1;
                 // The objects before this one lacked it.
                 let member = MemberProfile { lacking: self.objects.clone(), ..MemberProfile::default() };
-                self.members.insert(name.clone(), member);
+                self.members.insert(name.to_string(), member);
             }
-            if let Some(member) = self.members.get_mut(name) {
+            if let Some(member) = self.members.get_mut(name.as_str()) {
                 member.values.add_at(value, evidence, depth + 1);
             }
         }

@@ -167,13 +167,13 @@ impl RulesWriter {
         self.lines(2, yaml_writer::list_item(yaml_writer::entry("id", &id.as_str().into(), MAX_WIDTH)));
         self.matched(name);
         let mut settings = Map::new();
-        settings.insert("limit".to_owned(), limit.limit.into());
-        settings.insert("per".to_owned(), limit.per.into());
+        settings.insert("limit", limit.limit.into());
+        settings.insert("per", limit.per.into());
         if limit.per != "run" {
-            settings.insert("algorithm".to_owned(), "sliding_window".into());
+            settings.insert("algorithm", "sliding_window".into());
         }
         if limit.by_principal {
-            settings.insert("key".to_owned(), "$.context.principal".into());
+            settings.insert("key", "$.context.principal".into());
         }
         self.lines(4, yaml_writer::entry("rate_limit", &settings.into(), MAX_WIDTH));
         id
@@ -215,8 +215,8 @@ fn exempt_condition(exempt: &ExemptCalls) -> Value {
 fn matched_tool(name: &ToolName) -> Map {
     let mut matched = Map::new();
     if let Some(server) = &name.server {
-        matched.insert("server".to_owned(), exact_pattern(server).into());
+        matched.insert("server", exact_pattern(server).into());
     }
-    matched.insert("tool".to_owned(), exact_pattern(&name.tool).into());
+    matched.insert("tool", exact_pattern(&name.tool).into());
     matched
 }

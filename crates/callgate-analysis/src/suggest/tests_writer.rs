@@ -108,14 +108,14 @@ impl TestsWriter {
         self.anchors += 1;
         let anchor = format!("call_{}", self.anchors);
         let mut step = call(draft, permission);
-        step.insert("expect".to_owned(), "executed".into());
+        step.insert("expect", "executed".into());
         self.entry(2, "- ", "name", &format!("{id} permits {} and no more", limit.limit).into());
         self.line(4, "steps:");
         self.line(6, &format!("- &{anchor} {}", yaml_writer::flow(&step.clone().into())));
         for _ in 1..limit.limit {
             self.line(6, &format!("- *{anchor}"));
         }
-        step.insert("expect".to_owned(), json!({ "outcome": "denied", "policy": id }));
+        step.insert("expect", json!({ "outcome": "denied", "policy": id }));
         self.line(6, &format!("- {}", yaml_writer::flow(&step.into())));
     }
 
@@ -144,15 +144,15 @@ impl TestsWriter {
 /// A call that is permitted.
 fn call(draft: &ToolDraft, permission: &Permission) -> Map {
     let mut call = Map::new();
-    call.insert("tool".to_owned(), draft.name.tool.as_str().into());
+    call.insert("tool", draft.name.tool.as_str().into());
     if let Some(server) = &draft.name.server {
-        call.insert("server".to_owned(), server.as_str().into());
+        call.insert("server", server.as_str().into());
     }
-    call.insert("input".to_owned(), permission.rule.example());
+    call.insert("input", permission.rule.example());
     let principal = permission.principals.as_ref().and_then(|principals| principals.first());
     let needs_principal = draft.limits.iter().any(|limit| limit.by_principal);
     if let Some(principal) = principal.map(String::as_str).or(needs_principal.then_some("someone")) {
-        call.insert("context".to_owned(), json!({ "principal": principal }));
+        call.insert("context", json!({ "principal": principal }));
     }
     call
 }

@@ -34,7 +34,7 @@ impl ClaimMapping {
                 self.principal
             )));
         }
-        context.insert("principal".to_owned(), format!("{}{principal}", self.prefix).into());
+        context.insert("principal", format!("{}{principal}", self.prefix).into());
         if let Some(name) = &self.roles {
             let roles = match claim(claims, name) {
                 None | Some(Value::Null) => Vec::new(),
@@ -46,13 +46,13 @@ impl ClaimMapping {
                     return Err(TokenError::new(why));
                 }
             };
-            context.insert("roles".to_owned(), Value::Array(roles));
+            context.insert("roles", Value::Array(roles));
         }
         if let Some(name) = &self.tenant {
             // Without a tenant, the call would count as one that belongs to no tenant.
             let tenant = string_claim(claims, name)?
                 .ok_or_else(|| TokenError::new(format!("the token lacks the claim `{name}`, the tenant")))?;
-            context.insert("tenant".to_owned(), tenant.into());
+            context.insert("tenant", tenant.into());
         }
         let copied_claims: Map = self
             .copied_claims
@@ -60,7 +60,7 @@ impl ClaimMapping {
             .filter_map(|name| Some((name.clone(), claim(claims, name)?.clone())))
             .collect();
         if !self.copied_claims.is_empty() {
-            context.insert("claims".to_owned(), Value::Object(copied_claims));
+            context.insert("claims", Value::Object(copied_claims));
         }
         Ok(context)
     }

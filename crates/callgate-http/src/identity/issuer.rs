@@ -108,7 +108,7 @@ impl Issuer {
         })?;
         let expires = jwt::check_dates(claims, self.leeway).map_err(Some)?;
         let mut context = self.mapping.map_claims(claims).map_err(Some)?;
-        context.insert("issuer".to_owned(), self.name.as_str().into());
+        context.insert("issuer", self.name.as_str().into());
         let access = self.access.access(context.get("roles"));
         let mut caller = Caller::new(&self.name, context).with_access(access);
         caller.expires = Some(expires);

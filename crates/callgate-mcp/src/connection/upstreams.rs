@@ -132,7 +132,7 @@ impl Upstreams {
             let Some(server) = self.find(index) else { continue };
             let mut params = json!({ "requestId": sent_as.to_json() });
             if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
-                params.insert("reason".to_owned(), reason.clone());
+                params.insert("reason", reason.clone());
             }
             let _ = server.send(JsonRpcMessage::notification(method::CANCELLED, params)).await;
         }

@@ -55,7 +55,7 @@ async fn evaluate_all(
         let params = request.get("params").and_then(Value::as_object);
         let changed = evaluate(connection, upstream, &method, params).await?;
         if let (Some(changed), Some(request)) = (changed, request.as_object_mut()) {
-            request.insert("params".to_owned(), changed);
+            request.insert("params", changed);
         }
     }
     refuse_misread(message.error_value().and_then(|error| error.get("data")), &["elicitations"])?;
@@ -93,7 +93,7 @@ async fn evaluate(
     if let (Some(permitted), Some(meta)) =
         (permitted.as_object_mut(), params.and_then(|all| all.get("_meta")))
     {
-        permitted.insert("_meta".to_owned(), meta.clone());
+        permitted.insert("_meta", meta.clone());
     }
     Ok(Some(permitted))
 }

@@ -101,7 +101,7 @@ impl MemberTable {
         let sent_as = self.sent_as.get(&(member, id))?;
         let mut params = json!({ "requestId": sent_as.to_json() });
         if let (Some(reason), Some(params)) = (message.param("reason"), params.as_object_mut()) {
-            params.insert("reason".to_owned(), reason.clone());
+            params.insert("reason", reason.clone());
         }
         Some(JsonRpcMessage::notification(method::CANCELLED, params))
     }

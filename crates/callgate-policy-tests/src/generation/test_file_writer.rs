@@ -178,15 +178,15 @@ impl GeneratedCall<'_> {
     fn members(&self, record: &CallRecord) -> Map {
         let call = &record.call;
         let mut members = Map::new();
-        members.insert("tool".to_owned(), call.tool.as_str().into());
+        members.insert("tool", call.tool.as_str().into());
         if let Some(server) = &call.server {
-            members.insert("server".to_owned(), server.as_str().into());
+            members.insert("server", server.as_str().into());
         }
         if !call.input.as_object().is_some_and(Map::is_empty) {
-            members.insert("input".to_owned(), call.input.clone());
+            members.insert("input", call.input.clone());
         }
         if let Some(task) = &record.task {
-            members.insert("task".to_owned(), task.clone());
+            members.insert("task", task.clone());
         }
         let own = call
             .context
@@ -194,19 +194,19 @@ impl GeneratedCall<'_> {
             .map(|context| without_members(context, self.shared_context))
             .unwrap_or_default();
         if !own.is_empty() {
-            members.insert("context".to_owned(), own.into());
+            members.insert("context", own.into());
         }
         match record.recorded.as_ref().filter(|_| self.result.runs > 0) {
             Some(RecordedResult::Output(output)) => {
-                members.insert("returns".to_owned(), output.clone());
+                members.insert("returns", output.clone());
             }
             Some(RecordedResult::Error { message, kind: None }) => {
-                members.insert("fails".to_owned(), message.as_str().into());
+                members.insert("fails", message.as_str().into());
             }
             Some(RecordedResult::Error { message, kind: Some(kind) }) => {
                 let failure = [("message", message), ("kind", kind)];
                 let failure = failure.map(|(key, text)| (key.to_owned(), text.as_str().into()));
-                members.insert("fails".to_owned(), Value::Object(failure.into_iter().collect()));
+                members.insert("fails", Value::Object(failure.into_iter().collect()));
             }
             None => {}
         }
@@ -215,7 +215,7 @@ impl GeneratedCall<'_> {
 
     fn step(&self, record: &CallRecord) -> Map {
         let mut members = self.members(record);
-        members.insert("expect".to_owned(), self.expectation(record));
+        members.insert("expect", self.expectation(record));
         members
     }
 
@@ -223,22 +223,22 @@ impl GeneratedCall<'_> {
     fn expectation(&self, record: &CallRecord) -> Value {
         let outcome = &self.result.outcome;
         let mut members = Map::new();
-        members.insert("outcome".to_owned(), outcome.outcome.name().into());
+        members.insert("outcome", outcome.outcome.name().into());
         if let Some(policy) = &outcome.reason.policy {
-            members.insert("policy".to_owned(), policy.as_str().into());
+            members.insert("policy", policy.as_str().into());
         }
         if !is_default_code(outcome) {
-            members.insert("code".to_owned(), outcome.reason.code.as_str().into());
+            members.insert("code", outcome.reason.code.as_str().into());
         }
         if outcome.input != record.call.input {
-            members.insert("input".to_owned(), outcome.input.clone());
+            members.insert("input", outcome.input.clone());
         }
         let recorded = match &record.recorded {
             Some(RecordedResult::Output(output)) => output,
             _ => &Value::Null,
         };
         if let Some(output) = outcome.output.as_ref().filter(|output| *output != recorded) {
-            members.insert("output".to_owned(), output.clone());
+            members.insert("output", output.clone());
         }
         match members.len() {
             1 => outcome.outcome.name().into(),

@@ -141,8 +141,8 @@ pub(crate) fn sees(caller: &Caller, item: &InboxItem) -> bool {
 pub(crate) fn document(item: &InboxItem) -> Value {
     let mut document = approval_document(item);
     if let Value::Object(members) = &mut document {
-        members.insert("key".to_owned(), url_id(&item.key).into());
-        members.insert("session".to_owned(), shown_name(&item.key.conversation).into());
+        members.insert("key", url_id(&item.key).into());
+        members.insert("session", shown_name(&item.key.conversation).into());
     }
     document
 }
@@ -342,7 +342,7 @@ async fn activity(api: &Arc<Api>, request: ApiRequest) -> Result<ApiResponse, Pr
     });
     let events: Vec<&Value> = entries.iter().map(|entry| &entry.document).collect();
     let mut body = Map::new();
-    body.insert("events".to_owned(), json!(events));
+    body.insert("events", json!(events));
     Ok(ApiResponse::ok(&Value::Object(body)))
 }
 

@@ -142,13 +142,13 @@ impl EvaluationBody {
     fn into_call(self) -> (ToolCall, Map) {
         let Self { subject, action, resource, context } = self;
         let mut input = action.properties.unwrap_or_default();
-        input.insert("resource".to_owned(), entity_document(resource));
+        input.insert("resource", entity_document(resource));
         let mut all = context.unwrap_or_default();
-        all.insert("principal".to_owned(), subject.id.clone().into());
+        all.insert("principal", subject.id.clone().into());
         if let Some(roles) = subject.properties.as_ref().and_then(|members| members.get("roles")) {
-            all.insert("roles".to_owned(), roles.clone());
+            all.insert("roles", roles.clone());
         }
-        all.insert("subject".to_owned(), entity_document(subject));
+        all.insert("subject", entity_document(subject));
         (ToolCall::new("", action.name, Value::Object(input)), all)
     }
 }

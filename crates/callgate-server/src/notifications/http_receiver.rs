@@ -132,12 +132,12 @@ impl HttpReceiver {
 fn webhook_body(envelope: &Envelope<'_>) -> Value {
     let mut data = envelope.message.data.clone();
     if let Value::Object(members) = &mut data {
-        members.insert("link".to_owned(), json!(envelope.links.page));
+        members.insert("link", json!(envelope.links.page));
         for button in &envelope.links.answers {
             members.insert(format!("{}_link", choice_name(button.choice)), json!(button.url));
         }
         if envelope.arguments.is_some() {
-            members.insert("input".to_owned(), envelope.message.input.clone());
+            members.insert("input", envelope.message.input.clone());
         }
     }
     json!({ "type": envelope.message.kind.name(), "timestamp": envelope.at.to_string(), "data": data })

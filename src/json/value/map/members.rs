@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::super::Value;
+use super::Key;
 
 /// As many members are found one by one.
 const LISTED: usize = 8;
@@ -14,7 +15,7 @@ const LISTED: usize = 8;
 /// Members in insertion order. Each key is there once.
 #[derive(Clone, Default)]
 pub(crate) struct Members {
-    entries: Vec<(String, Value)>,
+    entries: Vec<(Key, Value)>,
     /// Present exactly if there are more than [`LISTED`] members.
     positions: Option<Box<Positions>>,
 }
@@ -33,15 +34,15 @@ impl Members {
         Self { entries: Vec::with_capacity(capacity), positions: None }
     }
 
-    pub(super) fn entries(&self) -> &[(String, Value)] {
+    pub(super) fn entries(&self) -> &[(Key, Value)] {
         &self.entries
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut Value)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Value)> {
         self.entries.iter_mut().map(|(key, value)| (&*key, value))
     }
 
-    pub(super) fn into_entries(self) -> Vec<(String, Value)> {
+    pub(super) fn into_entries(self) -> Vec<(Key, Value)> {
         self.entries
     }
 
@@ -57,7 +58,7 @@ impl Members {
     }
 
     /// Adds a member with a key that no other has.
-    pub(crate) fn push(&mut self, key: String, value: Value) {
+    pub(crate) fn push(&mut self, key: Key, value: Value) {
         self.entries.push((key, value));
         match &mut self.positions {
             Some(positions) => positions.add_last(&self.entries),
@@ -67,7 +68,7 @@ impl Members {
     }
 
     /// Sets the value of a key. Returns the replaced value.
-    pub(crate) fn insert(&mut self, key: String, value: Value) -> Option<Value> {
+    pub(crate) fn insert(&mut self, key: Key, value: Value) -> Option<Value> {
         let Some(position) = self.position(&key) else {
             self.push(key, value);
             return None;
@@ -76,7 +77,7 @@ impl Members {
     }
 
     #[expect(clippy::indexing_slicing, reason = "the position was found, or is that of the member just added")]
-    pub(super) fn get_or_insert_with(&mut self, key: String, value: impl FnOnce() -> Value) -> &mut Value {
+    pub(super) fn get_or_insert_with(&mut self, key: Key, value: impl FnOnce() -> Value) -> &mut Value {
         let position = self.position(&key).unwrap_or_else(|| {
             self.push(key, value());
             self.entries.len() - 1
@@ -85,19 +86,19 @@ impl Members {
     }
 
     /// Adds a member with a key that no other has at a position, or at the end.
-    pub(super) fn insert_at(&mut self, position: usize, key: String, value: Value) {
+    pub(super) fn insert_at(&mut self, position: usize, key: Key, value: Value) {
         self.entries.insert(position.min(self.entries.len()), (key, value));
         self.index();
     }
 
     /// Removes the member at a position that there is.
-    pub(super) fn remove(&mut self, position: usize) -> (String, Value) {
+    pub(super) fn remove(&mut self, position: usize) -> (Key, Value) {
         let removed = self.entries.remove(position);
         self.index();
         removed
     }
 
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&String, &mut Value) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Key, &mut Value) -> bool) {
         self.entries.retain_mut(|(key, value)| keep(key, value));
         self.index();
     }
@@ -115,7 +116,7 @@ impl Members {
 }
 
 impl Positions {
-    fn of(entries: &[(String, Value)]) -> Self {
+    fn of(entries: &[(Key, Value)]) -> Self {
         let mut positions = Self { seed: RandomState::default(), table: HashTable::with_capacity(2 * LISTED) };
         for count in 1..=entries.len() {
             positions.add_last(entries.get(..count).unwrap_or_default());
@@ -123,13 +124,13 @@ impl Positions {
         positions
     }
 
-    fn find(&self, entries: &[(String, Value)], key: &str) -> Option<usize> {
+    fn find(&self, entries: &[(Key, Value)], key: &str) -> Option<usize> {
         let is_key = |position: &usize| entries.get(*position).is_some_and(|(name, _)| name == key);
         self.table.find(self.seed.hash_one(key), is_key).copied()
     }
 
     /// Adds the position of the last entry.
-    fn add_last(&mut self, entries: &[(String, Value)]) {
+    fn add_last(&mut self, entries: &[(Key, Value)]) {
         let Some((last, (key, _))) = entries.len().checked_sub(1).zip(entries.last()) else { return };
         let seed = &self.seed;
         let hash_at = |position: &usize| {

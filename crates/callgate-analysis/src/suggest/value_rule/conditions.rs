@@ -83,12 +83,12 @@ impl FieldRule {
         }
         let path = if array.path.is_empty() { array.prefix() } else { array.path.clone() };
         let mut every = Map::new();
-        every.insert("path".to_owned(), format!("{path}[*]").into());
+        every.insert("path", format!("{path}[*]").into());
         if element.depth > 1 {
-            every.insert("as".to_owned(), element.name().into());
+            every.insert("as", element.name().into());
         }
-        every.insert("min".to_owned(), 0.into());
-        every.insert("all".to_owned(), Value::Array(inner));
+        every.insert("min", 0.into());
+        every.insert("all", Value::Array(inner));
         Some(json!({ "every": every }))
     }
 
@@ -139,7 +139,7 @@ impl ValuePath {
     fn test(&self, operators: Value) -> Value {
         let mut test = Map::new();
         if !self.path.is_empty() {
-            test.insert("path".to_owned(), self.path.as_str().into());
+            test.insert("path", self.path.as_str().into());
         }
         let decides_absence =
             operators.get("exists").is_some() || operators.get("eq").is_some_and(Value::is_null);
@@ -149,7 +149,7 @@ impl ValuePath {
         match (self.is_optional && !decides_absence, self.form) {
             (false, _) => Value::Object(test),
             (true, AbsentForm::Match) => {
-                test.insert("absent".to_owned(), "match".into());
+                test.insert("absent", "match".into());
                 Value::Object(test)
             }
             (true, AbsentForm::Any) => json!({ "any": [{ "path": &self.path, "exists": false }, test] }),

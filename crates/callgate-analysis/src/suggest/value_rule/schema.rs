@@ -21,23 +21,23 @@ impl FieldRule {
         types.extend(self.is_nullable.then_some("null").filter(|_| !types.is_empty()));
         match types.as_slice() {
             [] => return json!({}),
-            [only] => schema.insert("type".to_owned(), (*only).into()),
-            several => schema.insert("type".to_owned(), json!(several)),
+            [only] => schema.insert("type", (*only).into()),
+            several => schema.insert("type", json!(several)),
         };
         match &self.rule {
             ValueRule::Items { item, .. } => {
-                schema.insert("items".to_owned(), item.schema());
+                schema.insert("items", item.schema());
             }
             ValueRule::Members(members) => {
                 let properties: Map =
                     members.iter().map(|(name, member)| (name.clone(), member.field.schema())).collect();
                 let required: Vec<&String> =
                     members.iter().filter(|(_, member)| member.is_required).map(|(name, _)| name).collect();
-                schema.insert("properties".to_owned(), properties.into());
+                schema.insert("properties", properties.into());
                 if !required.is_empty() {
-                    schema.insert("required".to_owned(), json!(required));
+                    schema.insert("required", json!(required));
                 }
-                schema.insert("additionalProperties".to_owned(), false.into());
+                schema.insert("additionalProperties", false.into());
             }
             _ => {}
         }
