@@ -22,6 +22,7 @@ use crate::host::{
     CacheStore, Clock, CombinedStore, EngineEventKind, LimitStore, Observer, RecordStore, RulesEvent,
     StateStore, SystemClock,
 };
+use crate::json;
 use crate::kernel::{Decision, Effect, EventListener, Kernel, Layers};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
@@ -170,6 +171,35 @@ impl Engine {
     pub fn effect(&self, call: &ToolCall, session: &SessionState) -> Effect {
         let layers = Layers::from_iter([self.shared.bundle.load_full()]);
         self.shared.kernel(&layers).effect(call, session)
+    }
+
+    /// The [`effect`](Self::effect) of a call whose arguments are still text: a JSON object, which replaces the `input` of `call`. Where policies read
+    /// members of the arguments by name, values of other members are only checked to be valid JSON, so that large ones cost little.
+    ///
+    /// # Errors
+    ///
+    /// The text is not JSON, or JSON that other parsers read differently ([`json::parse`]): the call must not run.
+    ///
+    /// ```
+    /// use callgate::json::Value;
+    /// use callgate::{Effect, Engine, SessionState, ToolCall};
+    ///
+    /// let engine = Engine::from_text(
+    ///     "policies: [{ id: small, match: { tool: refund, where: { path: $.input.amount, gt: 100 } }, deny: {} }]",
+    /// )?;
+    /// let call = ToolCall::new("c1", "refund", Value::Null);
+    /// let effect = engine.effect_of_text(call, r#"{ "amount": 250, "note": "late" }"#, &SessionState::default())?;
+    /// assert_eq!(effect, Effect::Deny);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn effect_of_text(
+        &self,
+        call: ToolCall,
+        arguments: &str,
+        session: &SessionState,
+    ) -> Result<Effect, json::ParseError> {
+        let layers = Layers::from_iter([self.shared.bundle.load_full()]);
+        self.shared.kernel(&layers).effect_of_text(call, arguments, session)
     }
 
     /// Decides a call as [`decide`](Self::decide) does, and explains the decision: for every policy, whether it matched and which of its

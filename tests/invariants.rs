@@ -1,5 +1,6 @@
 //! The kernel's invariants, as property tests over random bundles and calls.
 
+mod argument_texts;
 mod calls;
 mod composition;
 mod differences;

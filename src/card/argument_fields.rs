@@ -83,10 +83,7 @@ impl<'a> ArgumentFields<'a> {
     }
 
     /// The members, the relevant ones first.
-    fn members_by_relevance<'m>(
-        &self,
-        map: &'m Map,
-    ) -> impl Iterator<Item = (&'m Key, &'m Value)> + use<'m> {
+    fn members_by_relevance<'m>(&self, map: &'m Map) -> impl Iterator<Item = (&'m Key, &'m Value)> + use<'m> {
         let mut first: Vec<(&Key, &Value)> = Vec::new();
         for steps in self.relevant.iter().filter_map(|pointer| pointer_segments(pointer)) {
             if let [key] = steps.as_slice()

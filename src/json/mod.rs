@@ -37,6 +37,7 @@ pub use macros::json;
 pub use number::{InvalidNumber, Number};
 pub use number_text::NumberText;
 pub use parse_error::{ParseError, ParseErrorKind};
+pub(crate) use parser::parse_members;
 pub use parser::{LoneSurrogates, parse, parse_bytes, parse_with_surrogates};
 pub use serde_json_interop::InexactNumber;
 #[doc(hidden)]

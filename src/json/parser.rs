@@ -57,10 +57,25 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
 ///
 /// As [`parse`].
 pub fn parse_with_surrogates(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
-    let mut reader = JsonParser { text, offset: 0, surrogates };
-    reader.document().map_err(|failure| {
-        let (line, column) = line_and_column(text, failure.offset);
-        ParseError { kind: failure.kind, line, column }
+    JsonParser { text, offset: 0, surrogates }.document(JsonParser::value)
+}
+
+/// Parses one JSON value as [`parse`] does, but of an object only the members whose names pass a test: the others are null.
+///
+/// # Errors
+///
+/// As [`parse`], also for the values of the other members.
+pub(crate) fn parse_members(text: &str, is_kept: impl Fn(&str) -> bool) -> Result<Value, ParseError> {
+    let mut parser = JsonParser { text, offset: 0, surrogates: LoneSurrogates::Reject };
+    parser.document(|parser, depth| {
+        if parser.peek() != Some(b'{') {
+            return parser.value(depth);
+        }
+        let members = parser.members(depth, |parser, name, depth| match is_kept(name) {
+            true => parser.value(depth),
+            false => parser.skip(depth).map(|()| Value::Null),
+        })?;
+        Ok(Value::Object(members.map_or_else(Map::new, Map::from_members)))
     })
 }
 
@@ -89,9 +104,24 @@ struct ErrorAtOffset {
 type Failure = Box<ErrorAtOffset>;
 
 impl<'t> JsonParser<'t> {
-    fn document(&mut self) -> Result<Value, Failure> {
+    /// Reads the whole text, its value with a function.
+    fn document(
+        &mut self,
+        value: impl FnOnce(&mut Self, usize) -> Result<Value, Failure>,
+    ) -> Result<Value, ParseError> {
+        let read = self.whole_text(value);
+        read.map_err(|failure| {
+            let (line, column) = line_and_column(self.text, failure.offset);
+            ParseError { kind: failure.kind, line, column }
+        })
+    }
+
+    fn whole_text(
+        &mut self,
+        value: impl FnOnce(&mut Self, usize) -> Result<Value, Failure>,
+    ) -> Result<Value, Failure> {
         self.skip_space();
-        let value = self.value(MAX_DEPTH)?;
+        let value = value(self, MAX_DEPTH)?;
         self.skip_space();
         if self.offset < self.text.len() {
             return Err(self.error(Kind::TrailingText));
@@ -153,16 +183,29 @@ impl<'t> JsonParser<'t> {
     }
 
     fn array(&mut self, depth: usize) -> Result<Value, Failure> {
-        let depth = self.enter(depth)?;
         let mut items = Vec::new();
+        self.items(depth, |parser, depth| {
+            items.push(parser.value(depth)?);
+            Ok(())
+        })?;
+        Ok(Value::Array(items))
+    }
+
+    /// Reads an array, each item with a function.
+    fn items(
+        &mut self,
+        depth: usize,
+        mut item: impl FnMut(&mut Self, usize) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let depth = self.enter(depth)?;
         if self.consume(b']') {
-            return Ok(Value::Array(items));
+            return Ok(());
         }
         loop {
-            items.push(self.value(depth)?);
+            item(self, depth)?;
             self.skip_space();
             if self.consume(b']') {
-                return Ok(Value::Array(items));
+                return Ok(());
             }
             self.expect(b',', "`,` or `]`")?;
             self.skip_space();
@@ -170,9 +213,19 @@ impl<'t> JsonParser<'t> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Value, Failure> {
+        let members = self.members(depth, |parser, _, depth| parser.value(depth))?;
+        Ok(Value::Object(members.map_or_else(Map::new, Map::from_members)))
+    }
+
+    /// Reads an object, the value of each key with a function. Returns `None` if it has no members.
+    fn members(
+        &mut self,
+        depth: usize,
+        mut value: impl FnMut(&mut Self, &str, usize) -> Result<Value, Failure>,
+    ) -> Result<Option<Members>, Failure> {
         let depth = self.enter(depth)?;
         if self.consume(b'}') {
-            return Ok(Value::Object(Map::new()));
+            return Ok(None);
         }
         let mut members = Members::with_capacity(USUAL_MEMBERS);
         loop {
@@ -182,18 +235,35 @@ impl<'t> JsonParser<'t> {
             let at = self.offset;
             let key = self.string()?;
             if members.position(&key).is_some() {
-                return Err(Box::new(ErrorAtOffset { kind: Kind::DuplicateKey(key.into_owned()), offset: at }));
+                return Err(Box::new(ErrorAtOffset {
+                    kind: Kind::DuplicateKey(key.into_owned()),
+                    offset: at,
+                }));
             }
             self.skip_space();
             self.expect(b':', "`:`")?;
             self.skip_space();
-            members.push(key.into(), self.value(depth)?);
+            let value = value(self, &key, depth)?;
+            members.push(key.into(), value);
             self.skip_space();
             if self.consume(b'}') {
-                return Ok(Value::Object(Map::from_members(members)));
+                return Ok(Some(members));
             }
             self.expect(b',', "`,` or `}`")?;
             self.skip_space();
+        }
+    }
+
+    /// Reads a value that is not kept, and rejects what [`value`](Self::value) rejects.
+    fn skip(&mut self, depth: usize) -> Result<(), Failure> {
+        match self.peek() {
+            Some(b'"') => self.string().map(drop),
+            Some(b'[') => self.items(depth, Self::skip),
+            Some(b'{') => {
+                let skip = |parser: &mut Self, _: &str, depth| parser.skip(depth).map(|()| Value::Null);
+                self.members(depth, skip).map(drop)
+            }
+            _ => self.value(depth).map(drop),
         }
     }
 

@@ -65,7 +65,8 @@ impl TryFrom<Value> for serde_json::Value {
                 Self::Array(items.into_iter().map(Self::try_from).collect::<Result<_, _>>()?)
             }
             Value::Object(members) => {
-                let members = members.into_iter().map(|(key, value)| Ok((key.into(), Self::try_from(value)?)));
+                let members =
+                    members.into_iter().map(|(key, value)| Ok((key.into(), Self::try_from(value)?)));
                 Self::Object(members.collect::<Result<_, _>>()?)
             }
         })

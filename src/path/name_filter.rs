@@ -47,6 +47,16 @@ impl NameFilter {
         self.members.is_empty() && self.any_member.is_none() && !self.is_open
     }
 
+    /// Whether names are read from a value by name only, not from all of its elements or members.
+    pub fn is_by_name(&self) -> bool {
+        self.any_member.is_none() && !self.is_open
+    }
+
+    /// Whether a member's name is one of those that are read from a value by name, or could be taken for one.
+    pub fn concerns(&self, name: &str) -> bool {
+        !matches!(self.find(name), Found::Nothing)
+    }
+
     /// Whether it is certain that no name in a value could be taken for one that is read.
     pub fn is_certain(&self, value: &Value) -> bool {
         if self.is_empty() {

@@ -275,15 +275,21 @@ impl CompiledPolicies {
         execute.sort_by_key(|index| {
             self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.wrapper_order(), *index))
         });
+        let (name_filter, gate) = (argument_reads.filter(), in_phase(Phase::Gate));
+        let reads_members = |index: &u32| {
+            self.scalar_conditions.reads_only_members(*index, |name| name_filter.concerns(name))
+        };
+        let is_effect_of_members = name_filter.is_by_name() && gate.iter().all(reads_members);
         ToolPolicies {
             normalise: in_phase(Phase::Normalise).into(),
-            gate: GateIndex::build(in_phase(Phase::Gate), &self.policies),
+            gate: GateIndex::build(gate, &self.policies),
             execute: execute.into(),
             start: start.into(),
             settle: in_phase(Phase::Settle).into(),
             invalidates: invalidates.into(),
             context_reads: self.context_reads(&indices),
-            name_filter: argument_reads.filter(),
+            name_filter,
+            is_effect_of_members,
             argument_reads,
             template_arguments,
         }

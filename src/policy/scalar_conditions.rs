@@ -99,6 +99,20 @@ impl ScalarConditions {
         let by_policy = policies.iter().map(condition).collect();
         Self { paths: scalar_paths, tests: tests.into_values(), by_policy }
     }
+
+    /// Whether the condition of a policy reads nothing of the arguments but members whose names pass a test.
+    pub(super) fn reads_only_members(&self, policy: u32, is_known: impl Fn(&str) -> bool) -> bool {
+        let condition = self.by_policy.get(policy as usize).and_then(Option::as_ref);
+        let path_of = |test: &u32| self.paths.get(self.tests.get(*test as usize)?.0 as usize);
+        condition.filter(|condition| condition.is_complete).is_some_and(|condition| {
+            condition.tests.iter().map(path_of).all(|path| {
+                path.is_some_and(|path| match path.steps.first() {
+                    Some(PathStep::Name(name)) => path.is_context || is_known(name),
+                    _ => path.is_context,
+                })
+            })
+        })
+    }
 }
 
 /// Evaluates scalar tests for one call, and keeps the values that it has read and the results.

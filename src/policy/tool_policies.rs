@@ -25,6 +25,8 @@ pub struct ToolPolicies {
     pub argument_reads: ArgumentNames,
     /// A quick check for arguments whose names could be taken for `argument_reads`.
     pub name_filter: NameFilter,
+    /// Whether the effect of a decision depends on no arguments but members that `name_filter` is concerned with.
+    pub is_effect_of_members: bool,
     /// The arguments that templates of enforced policies name.
     pub template_arguments: ArgumentNames,
 }

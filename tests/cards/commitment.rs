@@ -63,7 +63,8 @@ fn rendered(request: &RequestPart) -> Vec<String> {
 
 /// Adds filler arguments before and after `more` that exceed the size of a card.
 fn crowded(more: Value) -> Value {
-    let junk = |name: &'static str| (0..30).map(move |n| (Key::from(format!("{name}{n}")), json!("j".repeat(600))));
+    let junk =
+        |name: &'static str| (0..30).map(move |n| (Key::from(format!("{name}{n}")), json!("j".repeat(600))));
     let Value::Object(more) = more else { panic!("{more}") };
     junk("a").chain(more).chain(junk("z")).collect::<Map>().into()
 }

@@ -182,8 +182,7 @@ pub fn event_schema() -> Value {
 
 fn shape_schema(shape: &EventShape) -> Value {
     let mut properties = Map::new();
-    properties
-        .insert("version", json!({ "type": "integer", "minimum": 1, "maximum": FORMAT_VERSION }));
+    properties.insert("version", json!({ "type": "integer", "minimum": 1, "maximum": FORMAT_VERSION }));
     properties.insert("event", json!({ "const": shape.name }));
     let (of_all, of_call) = (["time"], ["revision", "run", "session", "id", "tool"]);
     let always = of_all.iter().chain(if shape.is_of_call { of_call.iter() } else { [].iter() });

@@ -173,8 +173,9 @@ fn equals(ours: &Value, theirs: &LibraryValue) -> bool {
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| equals(ours, theirs))
         }
         (Value::Object(ours), LibraryValue::Object(theirs)) => {
-            let same =
-                |(key, ours): (&Key, &Value)| theirs.get(key.as_str()).is_some_and(|theirs| equals(ours, theirs));
+            let same = |(key, ours): (&Key, &Value)| {
+                theirs.get(key.as_str()).is_some_and(|theirs| equals(ours, theirs))
+            };
             ours.len() == theirs.len() && ours.iter().all(same)
         }
         _ => false,

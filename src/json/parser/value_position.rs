@@ -1,8 +1,8 @@
 //! Line and column of a value in a JSON text: valid text + path of the value → position.
 
 use super::{JsonParser, LoneSurrogates};
-use crate::json::{Key, MAX_DEPTH};
 use crate::json::parse_error::line_and_column;
+use crate::json::{Key, MAX_DEPTH};
 
 /// One step of the path to a value.
 #[derive(Clone, Debug, PartialEq)]

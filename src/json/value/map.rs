@@ -232,7 +232,8 @@ impl FusedIterator for Iter<'_> {}
 
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
-        let is_shared = matches!((&self.0, &other.0), (Some(these), Some(those)) if Arc::ptr_eq(these, those));
+        let is_shared =
+            matches!((&self.0, &other.0), (Some(these), Some(those)) if Arc::ptr_eq(these, those));
         is_shared
             || self.len() == other.len() && self.iter().all(|(key, value)| other.get(key) == Some(value))
     }

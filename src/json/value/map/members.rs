@@ -76,7 +76,10 @@ impl Members {
         self.value_mut(position).map(|before| std::mem::replace(before, value))
     }
 
-    #[expect(clippy::indexing_slicing, reason = "the position was found, or is that of the member just added")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the position was found, or is that of the member just added"
+    )]
     pub(super) fn get_or_insert_with(&mut self, key: Key, value: impl FnOnce() -> Value) -> &mut Value {
         let position = self.position(&key).unwrap_or_else(|| {
             self.push(key, value());
@@ -110,14 +113,14 @@ impl Members {
 
     /// Finds all positions again.
     fn index(&mut self) {
-        self.positions =
-            (self.entries.len() > LISTED).then(|| Box::new(Positions::of(&self.entries)));
+        self.positions = (self.entries.len() > LISTED).then(|| Box::new(Positions::of(&self.entries)));
     }
 }
 
 impl Positions {
     fn of(entries: &[(Key, Value)]) -> Self {
-        let mut positions = Self { seed: RandomState::default(), table: HashTable::with_capacity(2 * LISTED) };
+        let mut positions =
+            Self { seed: RandomState::default(), table: HashTable::with_capacity(2 * LISTED) };
         for count in 1..=entries.len() {
             positions.add_last(entries.get(..count).unwrap_or_default());
         }
@@ -133,9 +136,8 @@ impl Positions {
     fn add_last(&mut self, entries: &[(Key, Value)]) {
         let Some((last, (key, _))) = entries.len().checked_sub(1).zip(entries.last()) else { return };
         let seed = &self.seed;
-        let hash_at = |position: &usize| {
-            entries.get(*position).map_or(0, |(name, _)| seed.hash_one(name.as_str()))
-        };
+        let hash_at =
+            |position: &usize| entries.get(*position).map_or(0, |(name, _)| seed.hash_one(name.as_str()));
         self.table.insert_unique(seed.hash_one(key.as_str()), last, hash_at);
     }
 }
