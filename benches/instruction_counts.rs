@@ -2,6 +2,7 @@
 //! two numbers of runs is what the path costs. `benches/count-instructions` does that for all of them.
 //!
 //! Usage: `instruction_counts PATH RUNS`. `load` loads that many policies once; `tool` makes the calls of `call` without Callgate.
+//! `text` and `parsed_text` evaluate arguments that are still text, and `serde_json` only parses them; a name with `_9k` has arguments of 9.4 KB instead of 245 bytes.
 
 #![expect(
     clippy::expect_used,
@@ -46,7 +47,8 @@ fn run(path: &str, runs: usize) {
     let session = SessionState::default();
     let (name, size) = path.split_once('/').unwrap_or((path, "100"));
     let size: usize = size.parse().expect("a number of policies");
-    let calls = calls(size, 245);
+    let (name, bytes) = name.strip_suffix("_9k").map_or((name, 245), |name| (name, 9_400));
+    let calls = calls(size, bytes);
     let repeated = || calls.iter().cycle().take(runs);
     match name {
         "decide" | "effect" => {
@@ -69,15 +71,18 @@ fn run(path: &str, runs: usize) {
                 black_box(index.decide(call));
             }
         }
-        "text" | "serde_json" => {
+        "text" | "parsed_text" | "serde_json" => {
             let engine = Engine::from_text(&rules_text(&rules(size))).expect("valid rules");
-            let texts: Vec<(String, String)> =
-                calls.iter().map(|call| (call.tool.clone(), call.input.to_string())).collect();
+            let texts: Vec<(&str, String)> =
+                calls.iter().map(|call| (call.tool.as_str(), call.input.to_string())).collect();
             for (tool, text) in texts.iter().cycle().take(runs) {
+                let call = |input| ToolCall::new("c1", *tool, input);
                 match name {
                     "text" => {
-                        let input: Value = text.parse().expect("JSON");
-                        black_box(engine.effect(&ToolCall::new("c1", tool.as_str(), input), &session));
+                        black_box(engine.effect_of_text(call(Value::Null), text, &session).expect("JSON"));
+                    }
+                    "parsed_text" => {
+                        black_box(engine.effect(&call(text.parse().expect("JSON")), &session));
                     }
                     _ => drop(black_box(serde_json::from_str::<serde_json::Value>(text))),
                 }
