@@ -75,7 +75,7 @@ impl EditMerge<'_> {
             })?;
             members.extend(merged.map(|value| (name.clone(), value)));
         }
-        for (name, value) in given.iter().filter(|(name, _)| !real.contains_key(*name)) {
+        for (name, value) in given.iter().filter(|(name, _)| !real.contains_key(name)) {
             let value = self.descend(PathStep::Name(name.to_string()), |edit| edit.replace(value))?;
             members.insert(name.clone(), value);
         }

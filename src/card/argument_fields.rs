@@ -48,12 +48,12 @@ impl<'a> ArgumentFields<'a> {
                 CardField::argument(FieldKind::Changed, label, self.value(edited), was),
             ];
         };
-        let is_removed = |(key, _): &(&Key, &Value)| !map.contains_key(*key);
+        let is_removed = |(key, _): &(&Key, &Value)| !map.contains_key(key);
         let removed = self.members_by_relevance(original).filter(is_removed).map(|(key, item)| {
             let nothing = Shown { text: "removed".to_owned(), left_out: 0 };
             CardField::argument(FieldKind::Removed, self.label(key), nothing, Some(self.value(item)))
         });
-        let differs = |(key, item): &(&Key, &Value)| !original.get(*key).is_some_and(|was| was == *item);
+        let differs = |(key, item): &(&Key, &Value)| !original.get(key).is_some_and(|was| was == *item);
         let changed =
             self.members_by_relevance(map).filter(differs).map(|(key, item)| match original.get(key) {
                 Some(was) => CardField::argument(

@@ -38,7 +38,7 @@ impl<'a> DifferenceCollector<'a> {
         match (before, after) {
             (Some(before), Some(after)) if before == after => {}
             (Some(Value::Object(before)), Some(Value::Object(after))) if depth > 0 => {
-                let added = after.keys().filter(|key| !before.contains_key(*key));
+                let added = after.keys().filter(|key| !before.contains_key(key));
                 for key in before.keys().chain(added) {
                     self.compare(&member_path(path, key), before.get(key), after.get(key), depth - 1);
                 }

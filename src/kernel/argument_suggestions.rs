@@ -37,7 +37,7 @@ fn compare(arguments: &Map, worked: &[&Map], path: &mut String, depth: usize, fo
         match value {
             _ if values.is_empty() => {
                 let known = worked.iter().flat_map(|other| other.keys().map(Key::as_str));
-                let absent = known.filter(|known| !arguments.contains_key(*known));
+                let absent = known.filter(|known| !arguments.contains_key(known));
                 let name = |key: &str| format!("`{}`", truncate(&escape_controls(key)));
                 let meant = closest_match(key, absent);
                 note(meant.map(|meant| format!("use {} instead of {}", name(meant), name(key))), found);

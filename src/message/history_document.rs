@@ -72,8 +72,8 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
     let mut frame = request.clone();
     let mut messages = Vec::new();
     let mut system_key = None;
-    if let Some(member) = dialect.system_keys().iter().find(|member| request.contains_key(**member))
-        && let Some(system) = request.get(*member).and_then(|system| read_system(dialect, system))
+    if let Some(member) = dialect.system_keys().iter().find(|member| request.contains_key(member))
+        && let Some(system) = request.get(member).and_then(|system| read_system(dialect, system))
     {
         frame.insert((*member).to_owned(), Value::Null);
         system_key = Some(*member);

@@ -144,7 +144,7 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
     }
     let alternatives: Vec<Value> = ["anyOf", "oneOf"]
         .iter()
-        .filter_map(|key| members.get(*key).and_then(Value::as_array))
+        .filter_map(|key| members.get(key).and_then(Value::as_array))
         .flatten()
         .filter(|branch| branch.get("type").and_then(Value::as_str) != Some("null"))
         .map(inner)

@@ -331,7 +331,7 @@ proptest! {
             let context = scene.context.as_object_mut().unwrap();
             match value {
                 Some(value) => context.insert((*name).to_owned(), value.clone()),
-                None => context.remove(*name),
+                None => context.remove(name),
             };
         }
         let differs = |name: &str| {

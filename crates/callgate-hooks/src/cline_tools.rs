@@ -65,12 +65,12 @@ fn items<'i>(input: &'i Value, members: &[&str], form: &'static str) -> Result<V
     let items = match input {
         Value::Array(items) => items.iter().collect(),
         Value::Object(object) => {
-            let mut present = members.iter().filter(|name| object.contains_key(**name));
+            let mut present = members.iter().filter(|name| object.contains_key(name));
             match (present.next(), present.next()) {
                 (Some(one), Some(other)) => {
                     return Err(EventError::Ambiguous((*one).to_owned(), (*other).to_owned()));
                 }
-                (Some(name), None) => match object.get(*name) {
+                (Some(name), None) => match object.get(name) {
                     Some(Value::Array(items)) => items.iter().collect(),
                     // An item with more members, such as the arguments of a command.
                     Some(Value::String(_)) => vec![input],
@@ -89,7 +89,7 @@ fn items<'i>(input: &'i Value, members: &[&str], form: &'static str) -> Result<V
 fn command_text(item: &Value) -> Result<String, EventError> {
     let error = || wrong("commands", COMMAND_FORM);
     let Value::Object(members) = item else { return item.as_str().map(str::to_owned).ok_or_else(error) };
-    let text = COMMANDS.iter().find_map(|name| members.get(*name)?.as_str()).ok_or_else(error)?;
+    let text = COMMANDS.iter().find_map(|name| members.get(name)?.as_str()).ok_or_else(error)?;
     match members.get("args") {
         None => Ok(text.to_owned()),
         Some(Value::Array(arguments)) => {
@@ -111,7 +111,7 @@ fn file_input(item: &Value) -> Result<Value, EventError> {
     let Value::Object(members) = item else {
         return item.as_str().map(|path| json!({ "file_path": path })).ok_or_else(error);
     };
-    let mut paths = FILES.iter().filter_map(|name| members.get(*name));
+    let mut paths = FILES.iter().filter_map(|name| members.get(name));
     let (Some(path), None) = (paths.next().and_then(Value::as_str), paths.next()) else {
         return Err(error());
     };

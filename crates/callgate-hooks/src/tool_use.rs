@@ -81,7 +81,7 @@ impl ToolUse {
         else {
             return Ok(used);
         };
-        let mut present = std::iter::once(&member).chain(aliases).filter(|name| members.contains_key(**name));
+        let mut present = std::iter::once(&member).chain(aliases).filter(|name| members.contains_key(name));
         let (first, second) = (present.next().copied(), present.next().copied());
         match (first, second) {
             (Some(one), Some(other)) => return Err(EventError::Ambiguous(one.to_owned(), other.to_owned())),

@@ -142,7 +142,7 @@ fn resolve_alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) ->
     let members = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
     if ["if", "not", "dependentSchemas", "$dynamicRef", "unevaluatedProperties"]
         .iter()
-        .any(|key| members.contains_key(*key))
+        .any(|key| members.contains_key(key))
     {
         return None;
     }

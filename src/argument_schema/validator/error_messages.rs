@@ -150,7 +150,7 @@ impl Explainer<'_> {
         let about = describe_property(property_schema(self.schema, self.subschema(), wanted));
         let declared = properties(self.subschema());
         let unknown = self.failed_value().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
-        let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
+        let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(given)));
         let wanted_name = quote_name(&self.path(Some(wanted)));
         let meant = closest_match(wanted, unknown).map(|given| quote_name(&self.path(Some(given))));
         let hint =

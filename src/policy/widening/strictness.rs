@@ -96,7 +96,7 @@ fn implies(given: &Value, wanted: &Value) -> bool {
         && given.iter().all(|(key, operand)| match wanted.get(key) {
             Some(wanted) => operand_implies(key, operand, wanted),
             None => {
-                inclusive_or_exclusive(key).filter(|other| !given.contains_key(*other)).is_some_and(|other| {
+                inclusive_or_exclusive(key).filter(|other| !given.contains_key(other)).is_some_and(|other| {
                     wanted.get(other).is_some_and(|wanted| bound_implies(key, operand, wanted))
                 })
             }

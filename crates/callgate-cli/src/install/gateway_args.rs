@@ -186,7 +186,7 @@ impl GatewayOptions {
             all.flat_map(|rules| rules.policies.policies()).filter(|policy| policy.mode != Mode::Off);
         let read = policies.filter_map(|policy| policy.context_reads.members()).flatten();
         let missing: BTreeSet<&str> =
-            read.filter(|member| !provided.contains(member) && !self.context.contains_key(*member)).collect();
+            read.filter(|member| !provided.contains(member) && !self.context.contains_key(member)).collect();
         missing.into_iter().map(str::to_owned).collect()
     }
 }

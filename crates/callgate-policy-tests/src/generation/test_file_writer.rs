@@ -264,7 +264,7 @@ fn is_default_code(outcome: &Outcome) -> bool {
 }
 
 fn without_members(context: &Map, above: &Map) -> Map {
-    let new = context.iter().filter(|(key, value)| !above.get(*key).is_some_and(|other| other == *value));
+    let new = context.iter().filter(|(key, value)| !above.get(key).is_some_and(|other| other == *value));
     new.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 

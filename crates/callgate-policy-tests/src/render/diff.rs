@@ -120,7 +120,7 @@ impl DiffWriter {
             Some(other) => (key, AlignedPair::Both(value, other)),
             None => (key, AlignedPair::Expected(value)),
         });
-        let added = actual.iter().filter(|(key, _)| !expected.contains_key(*key));
+        let added = actual.iter().filter(|(key, _)| !expected.contains_key(key));
         let all = both.chain(added.map(|(key, value)| (key, AlignedPair::Actual(value))));
         self.compare_pairs(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
     }
