@@ -361,4 +361,39 @@ mod tests {
         assert_ne!(Map::new(), members(json!({ "a": 1 })));
         assert_eq!(emptied.into_iter().count() + Map::new().into_values().count(), 0);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn every_change_has_the_result_that_it_has_in_an_indexmap(
+            changes in proptest::collection::vec((0..7u8, 0..24usize, 0..24usize), 0..80),
+        ) {
+            let mut map = Map::new();
+            let mut expected: indexmap::IndexMap<String, Value> = indexmap::IndexMap::new();
+            // Keys on both sides of what fits into a `Key` without the heap.
+            let key_of = |number: usize| format!("{number}{}", "k".repeat(number % 2 * 30));
+            for (number, (change, key, place)) in changes.into_iter().enumerate() {
+                let (key, value) = (key_of(key), Value::from(number));
+                match change {
+                    0..=2 => assert_eq!(map.insert(&key, value.clone()), expected.insert(key, value)),
+                    3 => assert_eq!(map.remove(&key), expected.shift_remove(&key)),
+                    4 => {
+                        let (place, before) = (place.min(expected.len()), expected.shift_remove(&key));
+                        expected.shift_insert(place.min(expected.len()), key.clone(), value.clone());
+                        assert_eq!(map.shift_insert(place, key, value), before);
+                    }
+                    5 => {
+                        *map.entry(&key).or_insert(Value::Null) = value.clone();
+                        expected.insert(key, value);
+                    }
+                    _ => {
+                        map.retain(|name, _| name.len() % 5 != place % 5);
+                        expected.retain(|name, _| name.len() % 5 != place % 5);
+                    }
+                }
+                let found = (0..24).map(|number| map.position(&key_of(number)));
+                proptest::prop_assert!(found.eq((0..24).map(|number| expected.get_index_of(&key_of(number)))));
+                proptest::prop_assert!(map.iter().map(|(key, value)| (key.as_str(), value)).eq(expected.iter().map(|(key, value)| (key.as_str(), value))));
+            }
+        }
+    }
 }
