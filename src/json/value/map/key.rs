@@ -7,7 +7,7 @@ use std::ops::Deref;
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-use super::super::Value;
+use crate::json::Value;
 
 /// The name of a member of a JSON object: a text that cannot be changed. Clones share a long one; a short one, as most are, takes no
 /// memory on the heap.

@@ -6,8 +6,8 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::super::Value;
 use super::Key;
+use crate::json::Value;
 
 /// As many members are found one by one.
 const LISTED: usize = 8;
