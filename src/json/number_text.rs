@@ -97,6 +97,25 @@ impl<'t> ScannedNumber<'t> {
     }
 }
 
+/// A whole number of few digits at the beginning of a text, and its length. Returns `None` for any other text.
+pub(super) fn short_integer(text: &[u8]) -> Option<(i64, usize)> {
+    let (first, _) = text.split_first().filter(|(first, _)| matches!(first, b'1'..=b'9'))?;
+    let (mut integer, mut length) = (i64::from(first - b'0'), 1);
+    while let Some(digit @ b'0'..=b'9') = text.get(length) {
+        if length == MAX_PLAIN_DIGITS {
+            return None;
+        }
+        integer = integer * 10 + i64::from(digit - b'0');
+        length += 1;
+    }
+    (!continues_number(text.get(length))).then_some((integer, length))
+}
+
+/// Whether a byte after a number would be read as part of it.
+pub(super) fn continues_number(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte))
+}
+
 struct NumberScanner<'t> {
     text: &'t str,
     at: usize,

@@ -109,16 +109,3 @@ fn replaces_only_lone_surrogates_and_only_on_request() {
     let error = parse_with_surrogates(duplicate_keys, LoneSurrogates::Replace).unwrap_err();
     assert_eq!(error.kind, Kind::DuplicateKey("\u{fffd}".to_owned()));
 }
-
-#[test]
-fn plain_bytes_stop_at_the_first_byte_that_needs_an_escape() {
-    for length in 0..20 {
-        for byte in 0..=255_u8 {
-            let mut bytes = vec![b'a'; length];
-            bytes.push(byte);
-            bytes.extend([0x80, b'\\', 0xff, b'"', 0x1f, b'!', b'\\', 0, b'"', 0x80]);
-            let expected = bytes.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\');
-            assert_eq!(unescaped_prefix_len(&bytes), expected.unwrap(), "{bytes:?}");
-        }
-    }
-}

@@ -90,14 +90,23 @@ impl Members {
 
     /// Adds a member with a key that no other has at a position, or at the end.
     pub(super) fn insert_at(&mut self, position: usize, key: Key, value: Value) {
-        self.entries.insert(position.min(self.entries.len()), (key, value));
+        let position = position.min(self.entries.len());
+        if position == self.entries.len() {
+            return self.push(key, value);
+        }
+        self.entries.insert(position, (key, value));
         self.index();
     }
 
     /// Removes the member at a position that there is.
     pub(super) fn remove(&mut self, position: usize) -> (Key, Value) {
+        if let Some(positions) = &mut self.positions {
+            positions.remove(&self.entries, position);
+        }
         let removed = self.entries.remove(position);
-        self.index();
+        if self.entries.len() <= LISTED {
+            self.positions = None;
+        }
         removed
     }
 
@@ -130,6 +139,18 @@ impl Positions {
     fn find(&self, entries: &[(Key, Value)], key: &str) -> Option<usize> {
         let is_key = |position: &usize| entries.get(*position).is_some_and(|(name, _)| name == key);
         self.table.find(self.seed.hash_one(key), is_key).copied()
+    }
+
+    /// Removes the position of an entry. Those after it follow, without their keys being hashed again.
+    fn remove(&mut self, entries: &[(Key, Value)], removed: usize) {
+        let Some((key, _)) = entries.get(removed) else { return };
+        let is_removed = |position: &usize| *position == removed;
+        if let Ok(found) = self.table.find_entry(self.seed.hash_one(key.as_str()), is_removed) {
+            found.remove();
+        }
+        for position in self.table.iter_mut().filter(|position| **position > removed) {
+            *position -= 1;
+        }
     }
 
     /// Adds the position of the last entry.
