@@ -107,7 +107,7 @@ impl SessionState {
         if !matches!(key, "labels" | "facts" | "calls")
             && let Some(document) = self.document.as_object_mut()
         {
-            document.insert(key.to_owned(), value);
+            document.insert(key, value);
         }
     }
 

@@ -78,7 +78,7 @@ impl Serialize for Chunk {
         let mut members = Map::new();
         if let Value::Object(by_variant) = json::to_value(ExternallyTagged(self)).map_err(S::Error::custom)? {
             for (variant, value) in by_variant {
-                members.insert(TYPE.to_owned(), variant.into());
+                members.insert(TYPE, variant.into());
                 members.extend(value.as_object().cloned().unwrap_or_default());
             }
         }

@@ -41,7 +41,7 @@ impl Segment<'_> {
             None => Map::from_iter([("role".to_owned(), role.into())]),
         };
         if let Some(content) = content_json(map.get(content_key), &self.parts, plain, block) {
-            map.insert(content_key.to_owned(), content);
+            map.insert(content_key, content);
         }
         map.into()
     }

@@ -53,7 +53,7 @@ impl CallSample {
     /// The call in the form of a recorded call, without members that are empty. Of a recording it has no arguments.
     pub(crate) fn call_json(&self) -> Value {
         let mut members = Map::new();
-        let mut add = |name: &str, value: Value| drop(members.insert(name.to_owned(), value));
+        let mut add = |name: &str, value: Value| drop(members.insert(name, value));
         add("tool", json!(self.call.tool));
         if let Some(server) = &self.call.server {
             add("server", json!(server));

@@ -80,7 +80,7 @@ impl ExampleCall {
         members.insert("input", self.call.input.clone());
         for (name, value) in [("server", json!(self.call.server)), ("context", self.call.context.clone())] {
             if !value.is_null() {
-                members.insert(name.to_owned(), value);
+                members.insert(name, value);
             }
         }
         Value::Object(members).to_string()

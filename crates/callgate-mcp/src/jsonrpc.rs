@@ -261,7 +261,7 @@ impl JsonRpcMessage {
         if let Value::Object(params) =
             self.members.entry("params").or_insert_with(|| Value::Object(Map::new()))
         {
-            params.insert(name.to_owned(), value);
+            params.insert(name, value);
         }
     }
 
@@ -309,7 +309,7 @@ impl JsonRpcMessage {
     /// Sets the result or the error of a response.
     #[must_use]
     pub(super) fn with_payload(mut self, member: &str, value: Value) -> Self {
-        self.members.insert(member.to_owned(), value);
+        self.members.insert(member, value);
         self
     }
 

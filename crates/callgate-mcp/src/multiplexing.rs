@@ -141,7 +141,7 @@ fn server_info() -> Value {
 
 fn set_member(value: &mut Value, name: &str, member: Value) {
     if let Some(members) = value.as_object_mut() {
-        members.insert(name.to_owned(), member);
+        members.insert(name, member);
     }
 }
 

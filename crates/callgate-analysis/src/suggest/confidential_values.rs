@@ -42,7 +42,7 @@ impl ConfidentialValues {
     /// Whether a value, or the name that it has, is confidential.
     pub(super) fn has_confidential(&self, name: &str, value: &Value) -> bool {
         let mut document = Map::new();
-        document.insert(name.to_owned(), value.clone());
+        document.insert(name, value.clone());
         is_secret_name(name) || self.redactor.redact_value(&mut Value::Object(document)) != Ok(false)
     }
 
