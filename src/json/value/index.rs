@@ -15,10 +15,12 @@ pub trait Index: sealed::Sealed {
 }
 
 mod sealed {
+    use super::Key;
+
     pub trait Sealed {}
     impl Sealed for str {}
     impl Sealed for String {}
-    impl Sealed for super::super::Key {}
+    impl Sealed for Key {}
     impl Sealed for usize {}
     impl<I: ?Sized + Sealed> Sealed for &I {}
 }
