@@ -7,7 +7,9 @@ use super::number_text::{self, ScannedNumber};
 use super::parse_error::{ParseError, ParseErrorKind as Kind, line_and_column};
 use super::value::Members;
 use super::{MAX_DEPTH, Map, Number, Value};
+use seen_names::SeenNames;
 
+mod seen_names;
 mod strings;
 pub(super) mod value_position;
 
@@ -226,14 +228,14 @@ impl<'t> JsonParser<'t> {
         if self.consume(b'}') {
             return Ok(None);
         }
-        let mut members = Members::with_capacity(USUAL_MEMBERS);
+        let (mut members, mut seen) = (Members::with_capacity(USUAL_MEMBERS), SeenNames::default());
         loop {
             if self.peek() != Some(b'"') {
                 return Err(self.error(Kind::Expected("a key in double quotes")));
             }
             let at = self.offset;
             let key = self.string()?;
-            if members.position(&key).is_some() {
+            if seen.may_repeat(&key) && members.position(&key).is_some() {
                 return Err(Box::new(ErrorAtOffset {
                     kind: Kind::DuplicateKey(key.into_owned()),
                     offset: at,
