@@ -68,7 +68,7 @@ impl Explanation {
         let redacts: Vec<&Redact> = redactions
             .iter()
             .filter_map(|(layer, index)| match &layers.get(*layer as usize)?.policy(*index)?.kind {
-                PolicyKind::Redact(redact) => Some(redact),
+                PolicyKind::Redact(redact) => Some(&**redact),
                 _ => None,
             })
             .collect();

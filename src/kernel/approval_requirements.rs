@@ -157,7 +157,7 @@ impl CallScope<'_> {
     /// `input`: the redacted arguments.
     pub(super) fn relevant(&self, requesting: &[&Policy], input: &Value) -> Vec<String> {
         let of_askers =
-            requesting.iter().flat_map(|policy| [&policy.template_arguments, &policy.argument_reads]);
+            requesting.iter().flat_map(|policy| [&*policy.template_arguments, &*policy.argument_reads]);
         let of_all = self.chains.iter().flat_map(|chain| [&chain.argument_reads, &chain.template_arguments]);
         let names: Vec<_> = of_askers.chain(of_all).collect();
         let mut pointers = ArgumentPointers::new(MAX_RELEVANT);

@@ -91,7 +91,7 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
     ) -> Vec<(PolicyRef, &'k Policy, &'k Budget)> {
         let budget = |(reference, policy): (PolicyRef, &'k Policy)| match &policy.kind {
-            PolicyKind::Budget(budget) => Some((reference, policy, budget)),
+            PolicyKind::Budget(budget) => Some((reference, policy, &**budget)),
             _ => None,
         };
         self.run_policies(context, session).into_iter().filter_map(budget).collect()

@@ -239,16 +239,16 @@ impl Operator {
                 (set_operand(source, view), Some(source))
             }
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
-            Self::Matches(regexes, texts, _) => match regexes.as_slice() {
+            Self::Matches(operands) => match &*operands.regexes {
                 [regex] => (ExaminedOperand::Regex(regex.as_str()), None),
-                _ => (ExaminedOperand::Strings(texts), None),
+                _ => (ExaminedOperand::Strings(&operands.texts), None),
             },
             Self::Type(words) => (ExaminedOperand::Strings(words), None),
             Self::Length(bounds) => {
                 let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
                 (ExaminedOperand::Bounds(bounds.collect()), None)
             }
-            Self::Inside { directories, .. } => pattern_operand(directories, view),
+            Self::Inside(operands) => pattern_operand(&operands.directories, view),
             Self::Host(patterns) => pattern_operand(patterns, view),
             Self::Domain(patterns) => pattern_operand(patterns, view),
             Self::MentionedIn(mention) => match mention.sources.as_slice() {

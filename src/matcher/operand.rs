@@ -67,7 +67,7 @@ impl Operand {
 #[derive(Debug)]
 pub enum PatternSet<P> {
     /// Patterns of the rules file, with their sources.
-    Literals(Vec<P>, Vec<String>),
+    Literals(Box<[P]>, Box<[String]>),
     /// Patterns that are read on each call.
     Source(ValueSource),
 }
@@ -99,7 +99,7 @@ impl<P> PatternSet<P> {
                 ),
             }
         }
-        Some(Self::Literals(patterns, texts))
+        Some(Self::Literals(patterns.into(), texts.into()))
     }
 
     /// Returns the result of `test` for the patterns, or the truth of the test if the patterns are absent or can't be read. A condition on

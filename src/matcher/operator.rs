@@ -40,21 +40,33 @@ pub enum Operator {
     ContainsAny(OperandSet),
     StartsWith(PatternSet<String>),
     EndsWith(PatternSet<String>),
-    /// Regular expressions, with their texts and with what an index searches for.
-    Matches(Vec<Regex>, Vec<String>, RequiredParts),
+    Matches(Box<RegexOperands>),
     Type(Vec<String>),
     Length(LengthBounds),
-    Inside {
-        directories: PatternSet<Directory>,
-        base: Option<String>,
-    },
+    Inside(Box<DirectoryOperands>),
     Host(PatternSet<HostPattern>),
     Domain(PatternSet<DomainPattern>),
     MentionedIn(Mention),
     Detects(Box<Detection>),
-    Folded(FoldedComparison),
+    Folded(Box<FoldedComparison>),
     /// A test of a timestamp, with its operand as written.
     Time(Box<(TimeTest, Value)>),
+}
+
+/// Regular expressions.
+#[derive(Debug)]
+pub struct RegexOperands {
+    pub(super) regexes: Box<[Regex]>,
+    pub(super) texts: Box<[String]>,
+    /// What an index searches for.
+    parts: RequiredParts,
+}
+
+/// Directories, and the one that relative paths start from.
+#[derive(Debug)]
+pub struct DirectoryOperands {
+    pub(super) directories: PatternSet<Directory>,
+    base: Option<String>,
 }
 
 impl Operator {
@@ -75,7 +87,8 @@ impl Operator {
         let entries = test.entries().unwrap_or_default().iter();
         let operators = entries.filter_map(|entry| match entry.key.as_str() {
             key if !folding.is_exact() && FoldedComparison::is_foldable(key) => {
-                Some(FoldedComparison::read(key, &entry.value, folding, reader).map(Self::Folded))
+                let comparison = FoldedComparison::read(key, &entry.value, folding, reader);
+                Some(comparison.map(|comparison| Self::Folded(Box::new(comparison))))
             }
             "mentioned_in" => Some(Mention::read(&entry.value, test, reader).map(Self::MentionedIn)),
             key => match TimeTest::read(key, &entry.value, reader) {
@@ -124,7 +137,9 @@ impl Operator {
                 PatternSet::read(node, reader, "`/srv/data`, or set `base:` for relative paths", |text| {
                     Directory::parse(text, base)
                 })
-                .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) })
+                .map(|directories| {
+                    Self::Inside(Box::new(DirectoryOperands { directories, base: base.map(str::to_owned) }))
+                })
             }
             "host" => PatternSet::read(node, reader, HOST_EXAMPLES, HostPattern::parse).map(Self::Host),
             "domain" => PatternSet::read(node, reader, HOST_EXAMPLES, DomainPattern::parse).map(Self::Domain),
@@ -160,15 +175,15 @@ impl Operator {
                     any_of_texts(texts, |end| text.ends_with(end.as_str()))
                 })
             }),
-            Self::Matches(regexes, ..) => {
-                with_string(node, "matches", |text| regexes.iter().any(|regex| regex.is_match(text)).into())
-            }
+            Self::Matches(operands) => with_string(node, "matches", |text| {
+                operands.regexes.iter().any(|regex| regex.is_match(text)).into()
+            }),
             Self::Type(words) => words.iter().any(|word| comparison::is_of_type(node, word)).into(),
             Self::Length(bounds) => bounds.eval(node),
-            Self::Inside { directories, base } => with_string(node, "inside", |text| {
-                directories.evaluate(
+            Self::Inside(operands) => with_string(node, "inside", |text| {
+                operands.directories.evaluate(
                     view,
-                    |operand| Directory::parse(operand, base.as_deref()),
+                    |operand| Directory::parse(operand, operands.base.as_deref()),
                     |directories| any_matches(directories, text, |directory| directory.contains(text)),
                 )
             }),
@@ -221,13 +236,13 @@ impl Operator {
     /// Evaluates the operator for a word of a shell command. Returns `None` if it reads the word's text.
     pub(super) fn eval_word(&self, forms: &WordForms, view: &CallView<'_>) -> Option<Truth> {
         match (self, &forms.paths) {
-            (Self::Inside { .. }, Some(paths)) => {
+            (Self::Inside(_), Some(paths)) => {
                 let truths: Vec<Truth> =
                     paths.iter().map(|path| self.eval(NodeRef::Text(path), view)).collect();
                 let same = truths.first().filter(|first| truths.iter().all(|truth| truth == *first)).cloned();
                 Some(same.unwrap_or_else(|| Truth::Undecided("it is one of several paths".to_owned())))
             }
-            (Self::Inside { .. }, None) => {
+            (Self::Inside(_), None) => {
                 Some(Truth::Undecided("its directory is known only when it runs".to_owned()))
             }
             _ if forms.is_pattern => Some(Truth::Undecided("it is a pattern of file names".to_owned())),
@@ -240,13 +255,13 @@ impl Operator {
         let operands = match self {
             Self::In { set: OperandSet::Literals(literals), .. }
             | Self::ContainsAny(OperandSet::Literals(literals)) => literals.len(),
-            Self::Matches(regexes, ..) => regexes.len(),
+            Self::Matches(operands) => operands.regexes.len(),
             _ => 1,
         };
         let value = node_cost(node);
         let units = match self {
             // These inspect every byte. Those with patterns spend more for each of them.
-            Self::Matches(..) | Self::MentionedIn(_) | Self::Detects(_) | Self::Folded(_) => {
+            Self::Matches(_) | Self::MentionedIn(_) | Self::Detects(_) | Self::Folded(_) => {
                 operands.saturating_mul(value.saturating_mul(8))
             }
             _ => operands.saturating_mul(1 + value),
@@ -270,10 +285,10 @@ impl Operator {
                 ScalarComparison::OneOf { texts: texts.collect::<Option<_>>()?, negated: *negated }
             }
             Self::StartsWith(PatternSet::Literals(starts, _)) if starts.len() <= MAX_SCALARS => {
-                ScalarComparison::StartsWith(starts.as_slice().into())
+                ScalarComparison::StartsWith(starts.clone())
             }
             Self::EndsWith(PatternSet::Literals(ends, _)) if ends.len() <= MAX_SCALARS => {
-                ScalarComparison::EndsWith(ends.as_slice().into())
+                ScalarComparison::EndsWith(ends.clone())
             }
             Self::Contains(Operand::Literal(Value::String(part))) => {
                 ScalarComparison::Contains(part.as_str().into())
@@ -296,12 +311,13 @@ impl Operator {
             Self::StartsWith(PatternSet::Literals(starts, _)) => Requirement::Start(starts),
             Self::EndsWith(PatternSet::Literals(ends, _)) => Requirement::End(ends),
             Self::Contains(Operand::Literal(Value::String(part))) => Requirement::Part(vec![part]),
-            Self::Matches(_, texts, parts) => {
-                Requirement::Part(parts.of(texts)?.iter().map(String::as_str).collect())
+            Self::Matches(operands) => {
+                Requirement::Part(operands.parts.of(&operands.texts)?.iter().map(String::as_str).collect())
             }
-            Self::Inside { directories: PatternSet::Literals(directories, _), .. } => {
-                Requirement::Inside(directories)
-            }
+            Self::Inside(operands) => match &operands.directories {
+                PatternSet::Literals(directories, _) => Requirement::Inside(directories),
+                PatternSet::Source(_) => return None,
+            },
             Self::Host(PatternSet::Literals(hosts, _)) => Requirement::Host(hosts),
             _ => {
                 let keys = self.required_literals()?.iter();
@@ -327,9 +343,9 @@ impl Operator {
 fn read_regexes(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Operator> {
     let items = node.items().unwrap_or(std::slice::from_ref(node)).iter();
     let regexes: Vec<Option<Regex>> = items.map(|item| reader.read_regex(item)).collect();
-    let regexes: Vec<Regex> = regexes.into_iter().collect::<Option<_>>()?;
+    let regexes: Box<[Regex]> = regexes.into_iter().collect::<Option<_>>()?;
     let texts = regexes.iter().map(|regex| regex.as_str().to_owned()).collect();
-    Some(Operator::Matches(regexes, texts, RequiredParts::default()))
+    Some(Operator::Matches(Box::new(RegexOperands { regexes, texts, parts: RequiredParts::default() })))
 }
 
 fn parse_plain(text: &str) -> Result<String, String> {

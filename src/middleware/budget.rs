@@ -17,7 +17,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: true,
-    read: |node, reader| Budget::read(node, reader).map(PolicyKind::Budget),
+    read: |node, reader| Budget::read(node, reader).map(|budget| PolicyKind::Budget(Box::new(budget))),
 };
 
 /// The range of an amount.

@@ -21,7 +21,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| Cache::read(node, reader).map(PolicyKind::Cache),
+    read: |node, reader| Cache::read(node, reader).map(|cache| PolicyKind::Cache(Box::new(cache))),
 };
 
 static RECORD: RecordShape = RecordShape {

@@ -18,7 +18,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     read: |node, reader| {
         let refusal = Refusal::read(node, reader, &CODE);
         let script = policy_script::read(node, reader)?;
-        Some(PolicyKind::Deny(Deny { refusal: refusal?, script }))
+        Some(PolicyKind::Deny(Box::new(Deny { refusal: refusal?, script })))
     },
 };
 

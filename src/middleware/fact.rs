@@ -23,7 +23,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |node| !is_attempted(node),
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| Fact::read(node, reader).map(PolicyKind::Fact),
+    read: |node, reader| Fact::read(node, reader).map(|fact| PolicyKind::Fact(Box::new(fact))),
 };
 
 /// The greatest number of values that a set may have, and the number without `max`.

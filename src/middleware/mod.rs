@@ -68,9 +68,9 @@ use crate::source::YamlNode;
 #[derive(Debug)]
 pub enum PolicyKind {
     /// `deny`
-    Deny(Deny),
+    Deny(Box<Deny>),
     /// `require`
-    Require(Require),
+    Require(Box<Require>),
     /// `allow`
     Allow(Allow),
     /// `halt`
@@ -84,33 +84,33 @@ pub enum PolicyKind {
     /// `approval`
     Approval(Box<Approval>),
     /// `cache`
-    Cache(Cache),
+    Cache(Box<Cache>),
     /// `around`
     Around(Box<Around>),
     /// `retry`
-    Retry(Retry),
+    Retry(Box<Retry>),
     /// `timeout`
     Timeout(Timeout),
     /// `transform`
-    Transform(Transform),
+    Transform(Box<Transform>),
     /// `redact`
-    Redact(Redact),
+    Redact(Box<Redact>),
     /// `respond`
     Respond(Respond),
     /// `recover`
-    Recover(Recover),
+    Recover(Box<Recover>),
     /// `label`
     Label(Label),
     /// `fact`
-    Fact(Fact),
+    Fact(Box<Fact>),
     /// `audit`
     Audit(Audit),
     /// `model`
     Model(Box<Model>),
     /// `budget`
-    Budget(Budget),
+    Budget(Box<Budget>),
     /// `stream`
-    Stream(Stream),
+    Stream(Box<Stream>),
 }
 
 /// Definition of a kind: its key, its schema, and how the rest of the policy is read.

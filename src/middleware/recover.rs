@@ -23,7 +23,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
         };
         let attempts =
             node.get("attempts").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
-        Some(PolicyKind::Recover(Recover { on, message, attempts: attempts.unwrap_or(3) }))
+        Some(PolicyKind::Recover(Box::new(Recover { on, message, attempts: attempts.unwrap_or(3) })))
     },
 };
 

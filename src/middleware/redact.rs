@@ -20,7 +20,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| true,
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| Redact::read(node, reader).map(PolicyKind::Redact),
+    read: |node, reader| Redact::read(node, reader).map(|redact| PolicyKind::Redact(Box::new(redact))),
 };
 
 static RECORD: RecordShape = RecordShape {

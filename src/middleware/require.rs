@@ -21,7 +21,10 @@ pub(super) static KIND: KindDefinition = KindDefinition {
         let nodes = node.get("values")?.items().unwrap_or_default();
         let values: Vec<Option<ValueSource>> =
             nodes.iter().map(|node| ValueSource::read(node, reader)).collect();
-        Some(PolicyKind::Require(Require { values: values.into_iter().collect::<Option<_>>()?, refusal }))
+        Some(PolicyKind::Require(Box::new(Require {
+            values: values.into_iter().collect::<Option<_>>()?,
+            refusal,
+        })))
     },
 };
 

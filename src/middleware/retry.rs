@@ -18,7 +18,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| Retry::read(node, reader).map(PolicyKind::Retry),
+    read: |node, reader| Retry::read(node, reader).map(|retry| PolicyKind::Retry(Box::new(retry))),
 };
 
 static RECORD: RecordShape = RecordShape {

@@ -24,7 +24,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |_| false,
     needs_matcher: false,
     applies_to_run: true,
-    read: |node, reader| Stream::read(node, reader).map(PolicyKind::Stream),
+    read: |node, reader| Stream::read(node, reader).map(|stream| PolicyKind::Stream(Box::new(stream))),
 };
 
 static RECORD: RecordShape = RecordShape {

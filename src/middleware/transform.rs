@@ -25,7 +25,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     reads_result: |node| node.get("input").is_none(),
     needs_matcher: false,
     applies_to_run: false,
-    read: |node, reader| Transform::read(node, reader).map(PolicyKind::Transform),
+    read: |node, reader| {
+        Transform::read(node, reader).map(|transform| PolicyKind::Transform(Box::new(transform)))
+    },
 };
 
 static RECORD: RecordShape = RecordShape {

@@ -14,7 +14,7 @@ use crate::json::{MAX_DEPTH, Value};
 use crate::safe_text::{fold_name, is_same_folded};
 
 /// The names that policies read, as a tree: those of the arguments, of their members, and so on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ArgumentNames {
     /// Sorted by name. A policy reads few, and a tree of one has a place for eleven.
     members: Vec<(Box<str>, Self)>,

@@ -19,7 +19,7 @@ use crate::json::{self, Digest, Value, json};
 use crate::matcher::Matcher;
 use crate::middleware::{KINDS, KindDefinition, PolicyKind, Validate};
 use crate::principal::PrincipalComparison;
-use crate::rules_schema::{self, PolicyReader, Shape, insert_constants};
+use crate::rules_schema::{self, PolicyReader, Shape, SharedParts, insert_constants};
 use crate::script::Names;
 use crate::source::{LoadedFile, MappingEntry, YamlNode};
 use crate::tool_result::ResultFormats;
@@ -71,18 +71,18 @@ pub fn compile(
         files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
     };
     check_ids(nodes(), diagnostics);
-    let (mut pattern_count, mut paths) = (0, HashMap::new());
+    let (mut pattern_count, mut shared) = (0, SharedParts::default());
     let policies: Vec<Policy> = nodes()
         .filter_map(|node| {
             let mut reader = PolicyReader::new(diagnostics, sources);
             reader.names = Arc::clone(&names);
             reader.absent_matches = defaults.absent_matches;
             reader.principals = defaults.principals;
-            reader.paths = std::mem::take(&mut paths);
+            reader.shared = std::mem::take(&mut shared);
             let inserted = insert_constants(node, &Shape::Record(&POLICY_RECORD), &mut reader);
             let policy = read_policy(inserted.as_ref().unwrap_or(node), &mut reader);
             referenced_files.append(&mut reader.referenced_paths);
-            paths = std::mem::take(&mut reader.paths);
+            shared = std::mem::take(&mut reader.shared);
             pattern_count += policy.as_ref().map_or(0, |policy| policy.matcher.tools.len());
             if pattern_count > MAX_PATTERNS {
                 let message = format!("the policies of a bundle have at most {MAX_PATTERNS} tool patterns");
@@ -228,9 +228,8 @@ fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<P
         .flatten();
     let action_reads_session = reader.roots_read.contains(&Root::Session);
     let reads_result = condition_reads.iter().chain(&reader.roots_read).any(|root| *root == Root::Result);
-    let mut argument_reads = std::mem::take(&mut reader.arguments);
-    argument_reads.shrink_to_fit();
-    let template_arguments = std::mem::take(&mut reader.named_arguments);
+    let [argument_reads, template_arguments] = [&mut reader.arguments, &mut reader.named_arguments]
+        .map(|names| reader.shared.argument_names(std::mem::take(names)));
     let referenced_texts = std::mem::take(&mut reader.referenced_files);
     let named = std::mem::take(&mut reader.definitions);
     let definitions: Vec<_> =

@@ -97,10 +97,10 @@ pub struct Policy {
     pub reads_result: bool,
     /// The arguments that the policy reads.
     #[doc(hidden)]
-    pub argument_reads: ArgumentNames,
+    pub argument_reads: Arc<ArgumentNames>,
     /// The arguments that its templates name.
     #[doc(hidden)]
-    pub template_arguments: ArgumentNames,
+    pub template_arguments: Arc<ArgumentNames>,
     /// The definitions of the bundle that the policy names, with the digests of their content.
     #[doc(hidden)]
     pub definitions: Vec<(DefinitionName, Digest)>,

@@ -16,6 +16,6 @@ pub use constants::{CONSTANT, insert_constants};
 pub use did_you_mean::did_you_mean;
 pub use json_schema::{KeyConstraint, json_schema};
 pub use mapping_keys::head_span;
-pub use policy_reader::{Polarity, PolicyReader};
+pub use policy_reader::{Polarity, PolicyReader, SharedParts};
 pub use script_hints::ScriptProblem;
 pub use shape::{FieldShape, RecordShape, Shape};

@@ -2,8 +2,11 @@
 
 mod file_positions;
 mod member_reads;
+mod shared_parts;
 
-use std::collections::{BTreeSet, HashMap};
+pub use shared_parts::SharedParts;
+
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,8 +78,8 @@ pub struct PolicyReader<'a> {
     pub named_arguments: ArgumentNames,
     /// The names that the bundle defines.
     pub names: Arc<Names>,
-    /// The paths of the bundle read so far, by text: its policies have many in common.
-    pub paths: HashMap<String, Path>,
+    /// What the policies of the bundle read so far have in common.
+    pub shared: SharedParts,
     /// The definitions named so far.
     pub definitions: BTreeSet<DefinitionName>,
     /// Whether a definition is read, which policies of every polarity may use.
@@ -104,7 +107,7 @@ impl<'a> PolicyReader<'a> {
             arguments: ArgumentNames::default(),
             named_arguments: ArgumentNames::default(),
             names: Arc::default(),
-            paths: HashMap::new(),
+            shared: SharedParts::default(),
             definitions: BTreeSet::new(),
             in_definition: false,
             is_negated: false,
@@ -225,12 +228,7 @@ impl<'a> PolicyReader<'a> {
         if !elements.is_empty() {
             return Path::parse_with(text, elements);
         }
-        if let Some(path) = self.paths.get(text) {
-            return Ok(path.clone());
-        }
-        let path = Path::parse(text)?;
-        self.paths.insert(text.to_owned(), path.clone());
-        Ok(path)
+        self.shared.path(text)
     }
 
     /// Reads one JSONPath or a list of them.
