@@ -100,7 +100,7 @@ fn walk(
         for entry in entries {
             if let Some(property) = at.get("properties").and_then(|keys| keys.get(&entry.key)) {
                 if let Some(construct) = record.and_then(|record| construct(record, &entry.key)) {
-                    visit(construct, (entry.key_span.start, entry.value.span.end));
+                    visit(construct, (entry.key_span.start(), entry.value.span.end()));
                 }
                 walk(schema, property, None, &entry.value, visit);
             } else if let Some(others) = at.get("additionalProperties") {

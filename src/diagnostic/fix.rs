@@ -39,7 +39,7 @@ impl Fix {
         for fix in fixes {
             let is_applicable = |edit: &Edit| {
                 edit.span.source == file
-                    && text.get(edit.span.start..edit.span.end).is_some()
+                    && text.get(edit.span.start()..edit.span.end()).is_some()
                     && accepted.iter().all(|other| are_disjoint(edit.span, other.span))
             };
             if fix.edits.iter().all(is_applicable) {
@@ -50,9 +50,9 @@ impl Fix {
         accepted.sort_by_key(|edit| edit.span);
         let (mut changed, mut written) = (String::with_capacity(text.len()), 0);
         for edit in accepted {
-            changed.push_str(text.get(written..edit.span.start)?);
+            changed.push_str(text.get(written..edit.span.start())?);
             changed.push_str(&edit.replacement);
-            written = edit.span.end;
+            written = edit.span.end();
         }
         changed.push_str(text.get(written..)?);
         Some((changed, applied))
@@ -61,7 +61,7 @@ impl Fix {
 
 /// Whether two edits are disjoint. Two insertions at the same position are not.
 fn are_disjoint(a: Span, b: Span) -> bool {
-    a != b && (a.end < b.start || b.end < a.start || a.end == b.start || b.end == a.start)
+    a != b && (a.end() < b.start() || b.end() < a.start() || a.end() == b.start() || b.end() == a.start())
 }
 
 #[cfg(test)]

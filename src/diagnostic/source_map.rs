@@ -15,16 +15,31 @@ pub struct SourceId(u32);
 pub struct Span {
     /// The file.
     pub source: SourceId,
-    /// First byte.
-    pub start: usize,
-    /// One past the last byte.
-    pub end: usize,
+    // Each policy has some ten of them, and files are far smaller than 4 GiB.
+    start: u32,
+    end: u32,
 }
 
 impl Span {
-    /// The bytes `start..end` of `source`.
+    /// The bytes `start..end` of `source`, a file of less than 4 GiB.
     pub fn new(source: SourceId, start: usize, end: usize) -> Self {
+        let [start, end] = [start, end].map(|offset| u32::try_from(offset).unwrap_or(u32::MAX));
         Self { source, start, end }
+    }
+
+    /// The first byte.
+    pub fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// One past the last byte.
+    pub fn end(self) -> usize {
+        self.end as usize
+    }
+
+    /// The span with the same start up to another byte.
+    pub fn until(self, end: usize) -> Self {
+        Self::new(self.source, self.start(), end)
     }
 }
 
@@ -120,8 +135,8 @@ impl SourceMap {
     /// Resolves a span to file, lines and columns.
     pub fn locate(&self, span: Span) -> Option<Location> {
         let source = self.get(span.source)?;
-        let (line, column) = source.position(span.start);
-        let (end_line, end_column) = source.position(span.end.max(span.start));
+        let (line, column) = source.position(span.start());
+        let (end_line, end_column) = source.position(span.end().max(span.start()));
         Some(Location { file: source.name.to_string(), line, column, end_line, end_column })
     }
 }

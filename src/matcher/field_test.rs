@@ -93,7 +93,7 @@ const OTHER_OPTIONS: [&str; 2] = ["each", "absent"];
 impl TestSpans {
     fn from_node(test: &source::YamlNode) -> Self {
         let entries = || test.entries().unwrap_or_default().iter();
-        let whole = |entry: &source::MappingEntry| Span { end: entry.value.span.end, ..entry.key_span };
+        let whole = |entry: &source::MappingEntry| entry.key_span.until(entry.value.span.end());
         let operators = entries().filter_map(|entry| {
             let key =
                 OPERATOR_FIELDS.iter().find(|test| test.name == entry.key && test.name != EXISTS.name)?;

@@ -112,14 +112,14 @@ impl Around {
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let location = ScriptLocation { file: reader.source_name(source), lines };
                 let mut script = compile(&text, file, reader, |reader, code, problem| {
-                    let span = Span { source, start: problem.range.start, end: problem.range.end };
+                    let span = Span::new(source, problem.range.start, problem.range.end);
                     reader.report(
                         Diagnostic::new(code, span, problem.message)
                             .with_label(file.span, "the script of this policy")
                             .with_help(problem.help),
                     );
                 })?;
-                script.locate_branches(|range| Span { source, start: range.start, end: range.end });
+                script.locate_branches(|range| Span::new(source, range.start, range.end));
                 Some(Self { script, scope, location })
             }
             (Some(_), Some(file)) => {

@@ -200,10 +200,10 @@ fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics:
     for diagnostic in diagnostics.since(0) {
         let Some(span) = diagnostic.span else { continue };
         let after = policies
-            .partition_point(|(policy, _)| (policy.source, policy.start) <= (span.source, span.start));
+            .partition_point(|(policy, _)| (policy.source, policy.start()) <= (span.source, span.start()));
         let policy = after.checked_sub(1).and_then(|index| policies.get(index));
         if let Some((_, Some(id))) =
-            policy.filter(|(policy, _)| policy.source == span.source && span.start < policy.end)
+            policy.filter(|(policy, _)| policy.source == span.source && span.start() < policy.end())
         {
             diagnostic.policy = Some((*id).to_owned());
         }

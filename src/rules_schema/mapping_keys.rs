@@ -154,7 +154,7 @@ impl Shape {
 /// The start of a mapping: its first key, or all of it if it is in braces.
 pub fn head_span(node: &YamlNode) -> Span {
     match node.entries().and_then(<[_]>::first) {
-        Some(first) if first.key_span.start == node.span.start => first.key_span,
+        Some(first) if first.key_span.start() == node.span.start() => first.key_span,
         _ => node.span,
     }
 }

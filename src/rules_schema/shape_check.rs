@@ -155,7 +155,7 @@ impl Shape {
 /// Whether a value is missing because of a YAML feature (a tag) that was already reported. YAML errors take precedence.
 fn is_reported_yaml_error(node: &YamlNode, diagnostics: &Diagnostics) -> bool {
     let beside = |span: Span| {
-        span.source == node.span.source && (node.span.end..=node.span.end + 1).contains(&span.start)
+        span.source == node.span.source && (node.span.end()..=node.span.end() + 1).contains(&span.start())
     };
     matches!(node.value, YamlValue::Null)
         && diagnostics

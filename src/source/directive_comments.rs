@@ -82,7 +82,7 @@ fn lines_to_skip(rest: &str) -> usize {
 
 fn collect_texts(node: &YamlNode, found: &mut Vec<(usize, usize)>) {
     match &node.value {
-        YamlValue::String(_) => found.push((node.span.start, node.span.end)),
+        YamlValue::String(_) => found.push((node.span.start(), node.span.end())),
         YamlValue::Sequence(items) => items.iter().for_each(|item| collect_texts(item, found)),
         YamlValue::Mapping(entries) => entries.iter().for_each(|entry| collect_texts(&entry.value, found)),
         _ => {}

@@ -70,7 +70,7 @@ pub struct MappingEntry {
 impl YamlNode {
     /// A string that is the whole text of a file.
     pub fn whole_file(source: SourceId, text: String) -> Self {
-        let span = Span { source, start: 0, end: text.len() };
+        let span = Span::new(source, 0, text.len());
         Self { value: YamlValue::String(YamlString { text, style: StringStyle::Plain }), span }
     }
 

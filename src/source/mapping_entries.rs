@@ -52,7 +52,10 @@ mod tests {
         for number in 0..3 * MAX_COMPARED {
             let span = Span::new(source, number, number + 1);
             for known in 0..number {
-                assert_eq!(entries.get(&format!("k{known}")).map(|entry| entry.key_span.start), Some(known));
+                assert_eq!(
+                    entries.get(&format!("k{known}")).map(|entry| entry.key_span.start()),
+                    Some(known)
+                );
             }
             let key = format!("k{number}");
             assert!(entries.get(&key).is_none());

@@ -85,13 +85,13 @@ impl<'t> DocumentParser<'t, '_> {
         let last = self.diagnostics.iter().last().and_then(|last| last.span);
         last.zip(diagnostic.span).is_some_and(|(last, new)| {
             last.source == new.source
-                && self.text.get(last.start..new.start).is_some_and(|between| !between.contains('\n'))
+                && self.text.get(last.start()..new.start()).is_some_and(|between| !between.contains('\n'))
         })
     }
 
     /// The source text of a span.
     fn source_text(&self, span: Span) -> &'t str {
-        self.text.get(span.start..span.end).unwrap_or("")
+        self.text.get(span.start()..span.end()).unwrap_or("")
     }
 
     fn span(&self, span: &YamlSpan) -> Span {
@@ -115,7 +115,7 @@ impl<'t> DocumentParser<'t, '_> {
                     return Ok(root);
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
-                Event::Scalar(..) if self.span(&span).start == self.span(&span).end => {
+                Event::Scalar(..) if self.span(&span).start() == self.span(&span).end() => {
                     return self.stop(unsupported_yaml::empty_file(self.source, self.text));
                 }
                 node => root = Some(self.node(node, &span, 1)?),
@@ -170,15 +170,15 @@ impl<'t> DocumentParser<'t, '_> {
         depth: usize,
     ) -> Result<YamlNode, ParseStopped> {
         let mut items = Vec::new();
-        let mut span = Span { start: self.first_dash(style, start.start), ..start };
+        let mut span = Span::new(start.source, self.first_dash(style, start.start()), start.end());
         loop {
             let (event, event_span) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
-                span.end = self.collection_end(style, span, &event_span);
+                span = span.until(self.collection_end(style, span, &event_span));
                 return Ok(YamlNode { value: YamlValue::Sequence(items), span });
             }
             let item = self.node(event, &event_span, depth + 1)?;
-            span.end = span.end.max(item.span.end);
+            span = span.until(span.end().max(item.span.end()));
             items.push(item);
         }
     }
@@ -194,16 +194,16 @@ impl<'t> DocumentParser<'t, '_> {
         loop {
             let (event, event_span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                span.end = self.collection_end(style, span, &event_span);
+                span = span.until(self.collection_end(style, span, &event_span));
                 return Ok(YamlNode { value: YamlValue::Mapping(entries.into_vec()), span });
             }
             let key_node = self.node(event, &event_span, depth + 1)?;
             let (event, event_span) = self.next()?;
             let mut value = self.node(event, &event_span, depth + 1)?;
-            if value.span.start == value.span.end {
+            if value.span.start() == value.span.end() {
                 value.span = self.after_colon(key_node.span);
             }
-            span.end = span.end.max(key_node.span.end).max(value.span.end);
+            span = span.until(span.end().max(key_node.span.end()).max(value.span.end()));
             let Some((key, key_span)) = self.key(key_node) else { continue };
             match entries.get(&key) {
                 Some(first) => {
@@ -227,17 +227,17 @@ impl<'t> DocumentParser<'t, '_> {
     /// The parser's end of a block collection includes the blank lines and comments after it.
     fn collection_end(&self, style: StructureStyle, so_far: Span, end: &YamlSpan) -> usize {
         match style {
-            StructureStyle::Flow => self.span(end).end,
-            StructureStyle::Block => so_far.end,
+            StructureStyle::Flow => self.span(end).end(),
+            StructureStyle::Block => so_far.end(),
         }
     }
 
     /// The position of a missing value.
     fn after_colon(&self, key: Span) -> Span {
-        let rest = self.text.get(key.end..).unwrap_or("");
+        let rest = self.text.get(key.end()..).unwrap_or("");
         let gap = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         let has_colon = rest.get(gap..).is_some_and(|rest| rest.starts_with(':'));
-        let offset = if has_colon { key.end + gap + 1 } else { key.end };
+        let offset = if has_colon { key.end() + gap + 1 } else { key.end() };
         Span::new(self.source, offset, offset)
     }
 
@@ -249,7 +249,7 @@ impl<'t> DocumentParser<'t, '_> {
             }
             YamlValue::String(YamlString { text, .. }) => Some((text, node.span)),
             YamlValue::Sequence(_) | YamlValue::Mapping(_) => {
-                let before = self.text.get(..node.span.start).unwrap_or("");
+                let before = self.text.get(..node.span.start()).unwrap_or("");
                 self.reject(unsupported_yaml::collection_as_key(&node, before));
                 None
             }
@@ -262,7 +262,7 @@ impl<'t> DocumentParser<'t, '_> {
 
     fn scalar(&mut self, value: &str, style: ScalarStyle, span: Span) -> YamlNode {
         let written = self.source_text(span);
-        let trimmed = Span { end: span.start + written.trim_end().len(), ..span };
+        let trimmed = span.until(span.start() + written.trim_end().len());
         let text_style = match style {
             ScalarStyle::Plain if written == value => StringStyle::Plain,
             ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => StringStyle::Quoted,

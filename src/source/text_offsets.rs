@@ -19,7 +19,7 @@ pub fn exact_span_in(sources: &SourceMap, node: &YamlNode, range: Range<usize>) 
     text.text.get(range.clone())?;
     let span = node.span;
     let file = sources.get(span.source)?.text();
-    let written = file.get(span.start..span.end)?;
+    let written = file.get(span.start()..span.end())?;
     // An alias has the span of its use, where other text is: compare the string instead of assuming it.
     let (start, end) = match text.style {
         StringStyle::Plain => (written == text.text).then_some((range.start, range.end))?,
@@ -28,7 +28,7 @@ pub fn exact_span_in(sources: &SourceMap, node: &YamlNode, range: Range<usize>) 
             (inner == text.text).then_some((range.start + 1, range.end + 1))?
         }
         StringStyle::Literal => {
-            let line_start = file.get(..span.start)?.rfind('\n')? + 1;
+            let line_start = file.get(..span.start())?.rfind('\n')? + 1;
             let block = file.get(line_start..)?;
             let start = offset_in_block(block, &text.text, range.start)?;
             let end = offset_in_block(block, &text.text, range.end)?;
@@ -36,7 +36,7 @@ pub fn exact_span_in(sources: &SourceMap, node: &YamlNode, range: Range<usize>) 
         }
         StringStyle::Folded => return None,
     };
-    Some(Span::new(span.source, span.start + start, span.start + end))
+    Some(Span::new(span.source, span.start() + start, span.start() + end))
 }
 
 /// The offset in the file's lines for the byte `offset` of a literal block; each line of the file is a line of the string
@@ -90,7 +90,7 @@ mod tests {
             let start = node.as_str().unwrap().find(needle).unwrap();
             let span = span_in(&sources, node, start..start + needle.len());
             if exact {
-                assert_eq!(file.get(span.start..span.end), Some(needle), "{file}");
+                assert_eq!(file.get(span.start()..span.end()), Some(needle), "{file}");
             } else {
                 assert_eq!(span, node.span, "{file}");
             }
@@ -105,6 +105,6 @@ mod tests {
         let source = sources.add("x.yaml", file);
         let root = parse(source, file, &mut Diagnostics::default()).unwrap();
         let span = span_in(&sources, root.get("w").unwrap(), 1..2);
-        assert_eq!(file.get(span.start..span.end), Some("*x"));
+        assert_eq!(file.get(span.start()..span.end()), Some("*x"));
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn merge_key(at: Span) -> Diagnostic {
 /// A list or a mapping as a key; `before` is the file up to it.
 pub(super) fn collection_as_key(node: &YamlNode, before: &str) -> Diagnostic {
     if before.ends_with('{') && matches!(node.value, YamlValue::Mapping(_)) {
-        let span = Span { start: node.span.start - 1, ..node.span };
+        let span = Span::new(node.span.source, node.span.start() - 1, node.span.end());
         return Diagnostic::new(
             &YAML_FEATURE,
             span,

@@ -86,7 +86,7 @@ pub(crate) fn find_changed<'a>(
 
 fn ordered_ids<'a>(nodes: &HashMap<&'a str, &'a YamlNode>) -> Vec<&'a str> {
     let mut ids: Vec<(&str, &YamlNode)> = nodes.iter().map(|(id, node)| (*id, *node)).collect();
-    ids.sort_by_key(|(_, node)| (node.span.source, node.span.start));
+    ids.sort_by_key(|(_, node)| (node.span.source, node.span.start()));
     ids.into_iter().map(|(id, _)| id).collect()
 }
 

@@ -65,7 +65,7 @@ fn contradiction_diagnostic(
         format_operator(earlier),
         format_operator(operator)
     );
-    let whole = Span::new(operator.key_span.source, operator.key_span.start, operator.value.span.end);
+    let whole = Span::new(operator.key_span.source, operator.key_span.start(), operator.value.span.end());
     written
         .diagnostic(&CONTRADICTING_TESTS, whole, message)
         .with_label(span, "the other test")

@@ -52,8 +52,8 @@ fn is_safe_to_remove(written: &PolicySource<'_>) -> bool {
 fn removal_fix(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Fix> {
     let span = written.node.span;
     let text = checked.text(span.source);
-    let line = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
-    let marker = text.get(line..span.start)?.trim();
+    let line = text.get(..span.start())?.rfind('\n').map_or(0, |at| at + 1);
+    let marker = text.get(line..span.start())?.trim();
     let last = end_of_node(text, written.node)?;
     let end = text.get(last..)?.find('\n').map_or(text.len(), |at| last + at + 1);
     let alone = marker == "-" && text.get(last..end)?.trim().is_empty();
@@ -63,12 +63,12 @@ fn removal_fix(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<
 /// Returns the end of a node's last token. Returns `None` if it can't be determined.
 fn end_of_node(text: &str, node: &YamlNode) -> Option<usize> {
     // Spans of flow collections and aliases are exact; a block collection ends with its last item.
-    if text.get(node.span.start..)?.starts_with(['{', '[', '*']) {
-        return Some(node.span.end);
+    if text.get(node.span.start()..)?.starts_with(['{', '[', '*']) {
+        return Some(node.span.end());
     }
     match &node.value {
         YamlValue::Mapping(entries) => end_of_node(text, &entries.last()?.value),
         YamlValue::Sequence(items) => end_of_node(text, items.last()?),
-        _ => Some(node.span.end),
+        _ => Some(node.span.end()),
     }
 }

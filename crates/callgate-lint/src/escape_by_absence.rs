@@ -140,18 +140,18 @@ fn absence_fix(checked: &LintContext<'_>, test: &TestSource<'_>) -> Option<Fix> 
     let (first, last) = (test.node.entries()?.first()?, test.node.entries()?.last()?);
     let text = checked.text(test.node.span.source);
     // The text of an alias is elsewhere.
-    let written = text.get(first.key_span.start..first.key_span.end)?;
+    let written = text.get(first.key_span.start()..first.key_span.end())?;
     if written.trim_matches(['"', '\'']) != first.key {
         return None;
     }
     // A span that ends at the end of a line may include the line break.
-    let end = text.get(..last.value.span.end)?.trim_end().len();
-    let flow = text.get(test.node.span.start..)?.starts_with('{');
+    let end = text.get(..last.value.span.end())?.trim_end().len();
+    let flow = text.get(test.node.span.start()..)?.starts_with('{');
     let (at, addition) = if flow {
         (end, ", absent: match".to_owned())
     } else {
-        let line = text.get(..first.key_span.start)?.rfind('\n').map_or(0, |at| at + 1);
-        let column = text.get(line..first.key_span.start)?.chars().count();
+        let line = text.get(..first.key_span.start())?.rfind('\n').map_or(0, |at| at + 1);
+        let column = text.get(line..first.key_span.start())?.chars().count();
         let rest = text.get(end..)?.lines().next().unwrap_or_default();
         // A comment after the last value stays on its line.
         if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {

@@ -44,7 +44,7 @@ fn describe(checked: &LintContext<'_>, node: &YamlNode) -> Option<(&'static str,
     if text.starts_with("(?x") {
         return None;
     }
-    let written = checked.text(node.span.source).get(node.span.start..node.span.end)?;
+    let written = checked.text(node.span.source).get(node.span.start()..node.span.end())?;
     let is_folded = string.style != StringStyle::Literal && written.trim_end().contains('\n');
     if text.trim_end_matches('\n').contains('\n') {
         return Some((

@@ -70,7 +70,7 @@ fn merge_in_definitions(built: &LoadedBundle, found: &mut Diagnostics) {
     let sections = built.files.iter().flat_map(|file| [file.root.get("let"), file.root.get("defaults")]);
     let sections: Vec<Span> = sections.flatten().map(|section| section.span).collect();
     let contains = |outer: &Span, inner: &Span| {
-        outer.source == inner.source && outer.start <= inner.start && inner.end <= outer.end
+        outer.source == inner.source && outer.start() <= inner.start() && inner.end() <= outer.end()
     };
     let mut known = HashSet::new();
     found.retain(|diagnostic| {

@@ -39,7 +39,7 @@ pub(super) fn display_value(value: &Value) -> String {
 
 /// Returns the span of a scalar whose source is its exact text, so that it can be replaced. Returns `None` for aliases and block scalars.
 pub(super) fn replaceable_span(sources: &SourceMap, node: &YamlNode) -> Option<Span> {
-    let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
+    let written = sources.get(node.span.source)?.text().get(node.span.start()..node.span.end())?;
     let is_exact = match &node.value {
         YamlValue::String(text) => match text.style {
             StringStyle::Plain => written == text.text,

@@ -25,7 +25,7 @@ pub(super) fn apply_suppressions(
                 found.retain(|diagnostic| {
                     let allowed = Some(diagnostic.code) == code
                         && diagnostic.span.is_some_and(|span| {
-                            span.source == file.source && source.position(span.start).0 == allowance.line
+                            span.source == file.source && source.position(span.start()).0 == allowance.line
                         });
                     used |= allowed;
                     !allowed
@@ -103,7 +103,7 @@ fn find_problem(
 
 /// Returns a fix that removes a code from a comment, or the whole comment if it has no other code.
 fn removal_fix(text: &str, allowance: &DirectiveComment<'_>, span: Span) -> Option<Fix> {
-    let Span { source, start, end } = allowance.span;
+    let (source, start, end) = (allowance.span.source, allowance.span.start(), allowance.span.end());
     let span = match allowance.words.iter().position(|(word_span, _)| *word_span == span)? {
         _ if allowance.words.len() == 1 && allowance.alone => {
             let line = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
@@ -111,8 +111,8 @@ fn removal_fix(text: &str, allowance: &DirectiveComment<'_>, span: Span) -> Opti
             Span::new(source, line, next)
         }
         _ if allowance.words.len() == 1 => Span::new(source, text.get(..start)?.trim_end().len(), end),
-        0 => Span::new(source, span.start, allowance.words.get(1)?.0.start),
-        after => Span::new(source, allowance.words.get(after - 1)?.0.end, span.end),
+        0 => Span::new(source, span.start(), allowance.words.get(1)?.0.start()),
+        after => Span::new(source, allowance.words.get(after - 1)?.0.end(), span.end()),
     };
     Some(Fix::replace("remove the unused suppression", span, ""))
 }

@@ -80,7 +80,7 @@ impl<'a> UsedNames<'a> {
         let off = policies.filter(|policy| policy.get("mode").and_then(YamlNode::as_str) == Some("off"));
         let texts = functions
             .chain(off)
-            .map(|node| checked.text(node.span.source).get(node.span.start..node.span.end));
+            .map(|node| checked.text(node.span.source).get(node.span.start()..node.span.end()));
         Self { reached, texts: texts.flatten().collect() }
     }
 

@@ -77,7 +77,7 @@ fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<U
 
 /// The position of a mark without its source line.
 fn mark_origin<'a>(source: &'a SourceFile, mark: &Underline<'a>) -> Origin<'a> {
-    let (line, column) = source.position(mark.span.start);
+    let (line, column) = source.position(mark.span.start());
     Origin::path(escape_hidden(source.name())).line(line).char_column(column)
 }
 
@@ -106,8 +106,8 @@ fn snippet<'a>(source: &'a SourceFile, marks: &[Underline<'a>]) -> Option<Snippe
 
 /// Extends a span to whole characters: the renderer panics at any other position.
 fn align_to_characters(text: &str, span: Span) -> Range<usize> {
-    let start = text.floor_char_boundary(span.start);
-    start..text.ceil_char_boundary(span.end).max(start)
+    let start = text.floor_char_boundary(span.start());
+    start..text.ceil_char_boundary(span.end()).max(start)
 }
 
 /// Replaces hidden characters in source lines by visible ones of the same byte length, so that offsets stay valid.

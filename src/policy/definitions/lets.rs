@@ -58,7 +58,7 @@ pub(super) fn read(reader: &mut DefinitionReader<'_>, names: Arc<Names>) -> Arc<
 /// The text of a definition, on one line.
 fn definition_text(entry: &MappingEntry, reader: &DefinitionReader<'_>) -> String {
     let span = entry.value.span;
-    let written = || reader.sources.get(span.source)?.text().get(span.start..span.end);
+    let written = || reader.sources.get(span.source)?.text().get(span.start()..span.end());
     let text = entry.value.as_str().or_else(written).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

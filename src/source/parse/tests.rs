@@ -10,9 +10,9 @@ fn tree(text: &str) -> YamlNode {
 }
 
 fn collect<'t>(node: &YamlNode, text: &'t str, texts: &mut Vec<&'t str>) {
-    texts.push(text.get(node.span.start..node.span.end).unwrap());
+    texts.push(text.get(node.span.start()..node.span.end()).unwrap());
     for entry in node.entries().unwrap_or_default() {
-        texts.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());
+        texts.push(text.get(entry.key_span.start()..entry.key_span.end()).unwrap());
         collect(&entry.value, text, texts);
     }
     node.items().unwrap_or_default().iter().for_each(|item| collect(item, text, texts));
@@ -37,7 +37,7 @@ fn every_key_and_value_has_its_exact_span() {
 #[test]
 fn a_missing_value_has_a_span_after_the_colon() {
     let root = tree("a:\n\n\nb : # c\n");
-    let starts: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start).collect();
+    let starts: Vec<_> = root.entries().unwrap().iter().map(|entry| entry.value.span.start()).collect();
     assert_eq!(starts, [2, 8]);
 }
 

@@ -213,7 +213,7 @@ impl Coverage {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.points.all.iter().zip(counts.branches.iter().zip(&counts.undecided));
         let mut found: Vec<_> = all.skip(range.start).take(range.len()).collect();
-        found.sort_by_key(|(point, _)| (point.what != "policy", point.span.start));
+        found.sort_by_key(|(point, _)| (point.what != "policy", point.span.start()));
         let covered = found.into_iter().filter_map(|(point, (times, undecided))| {
             let sides = point.branches.iter().zip(times);
             Some(CoveredPoint {
@@ -230,7 +230,7 @@ impl Coverage {
 
 /// The text of a span, in one line, truncated.
 fn span_text(span: Span, sources: &SourceMap) -> String {
-    let text = sources.get(span.source).and_then(|source| source.text().get(span.start..span.end));
+    let text = sources.get(span.source).and_then(|source| source.text().get(span.start()..span.end()));
     let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),

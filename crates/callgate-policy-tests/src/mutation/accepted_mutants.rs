@@ -63,7 +63,7 @@ impl<'a> AcceptanceComments<'a> {
     }
 
     fn line(&self, span: Span) -> Option<usize> {
-        Some(self.built.sources.get(span.source)?.position(span.start).0)
+        Some(self.built.sources.get(span.source)?.position(span.start()).0)
     }
 
     /// The problems of the comments, after all survivors were looked up. `tried_all`: whether no change was left out.

@@ -137,12 +137,12 @@ fn mutate_negation(entry: &MappingEntry, collector: &mut MutantCollector<'_>) {
         // An anchor may precede it.
         let behind_colon = collector
             .file_text(inner.span)
-            .get(entry.key_span.end..inner.span.start)
+            .get(entry.key_span.end()..inner.span.start())
             .and_then(|gap| gap.find(':'));
         let Some(colon) = behind_colon else { return };
-        let at = |offset: usize| Span { start: offset, end: offset, ..inner.span };
-        let open = Edit { span: at(entry.key_span.end + colon + 1), replacement: " [".to_owned() };
-        vec![key, open, Edit { span: at(inner.span.end), replacement: " ]".to_owned() }]
+        let at = |offset: usize| Span::new(inner.span.source, offset, offset);
+        let open = Edit { span: at(entry.key_span.end() + colon + 1), replacement: " [".to_owned() };
+        vec![key, open, Edit { span: at(inner.span.end()), replacement: " ]".to_owned() }]
     } else {
         vec![key, Edit { span: inner.span, replacement: format!("[ {} ]", inner.to_json()) }]
     };
@@ -233,7 +233,7 @@ fn remove_key(test: &YamlNode, entry: &MappingEntry, case: String, collector: &m
     let entries = test.entries().unwrap_or_default();
     let index = entries.iter().position(|other| other.key == entry.key).unwrap_or_default();
     if let Some(edit) = entry_removal(collector.file_text(entry.key_span), entries, index) {
-        let span = Span { end: entry.value.span.end, ..entry.key_span };
+        let span = entry.key_span.until(entry.value.span.end());
         collector.remove(KEY_REMOVED, span, edit, case);
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, collector: &
     let Some(inside) = written.get(quotes..written.len().saturating_sub(quotes)) else { return };
     let found: Vec<(usize, &str, &str)> = find_operators(inside);
     for (at, operator, other) in found {
-        let start = node.span.start + quotes + at;
-        let span = Span { start, end: start + operator.len(), ..node.span };
+        let start = node.span.start() + quotes + at;
+        let span = Span::new(node.span.source, start, start + operator.len());
         let case = format!("a case whose result depends on this `{operator}`");
         collector.replace(mutation, span, other, case);
     }

@@ -179,7 +179,7 @@ fn replace_keyword(entry: &MappingEntry, words: &[&str], collector: &mut MutantC
 fn remove_key(entries: &[MappingEntry], index: usize, collector: &mut MutantCollector<'_>) {
     let Some(entry) = entries.get(index) else { return };
     let Some(edit) = entry_removal(collector.file_text(entry.key_span), entries, index) else { return };
-    let span = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
+    let span = entry.key_span.until(entry.value.span.end().max(entry.key_span.end()));
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),
         "approvers" => "a case in which someone else approves the request, which does not count".to_owned(),

@@ -34,11 +34,11 @@ impl Mutant {
     pub(super) fn lines_before_and_after(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
         let text = sources.get(self.span.source)?.text();
         if self.is_removal {
-            let before = line_at(text, self.span.start)?;
-            let more = text.get(self.span.start..self.span.end)?.contains('\n');
+            let before = line_at(text, self.span.start())?;
+            let more = text.get(self.span.start()..self.span.end())?.contains('\n');
             return Some((format!("{}{}", truncate_around(before, 0), if more { " …" } else { "" }), None));
         }
-        let at = self.fix.edits.iter().map(|edit| edit.span.start).min()?;
+        let at = self.fix.edits.iter().map(|edit| edit.span.start()).min()?;
         let changed = self.apply(sources)?;
         let start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
         let column = text.get(start..at)?.trim_start().chars().count();
@@ -72,8 +72,8 @@ fn truncate_around(line: &str, column: usize) -> String {
 pub(super) fn item_removal(text: &str, items: &[YamlNode], index: usize) -> Option<Edit> {
     let item = items.get(index)?.span;
     let span = match index.checked_sub(1) {
-        Some(before) => Span::new(item.source, items.get(before)?.span.end, item.end),
-        None => Span::new(item.source, item.start, items.get(1)?.span.start),
+        Some(before) => Span::new(item.source, items.get(before)?.span.end(), item.end()),
+        None => Span::new(item.source, item.start(), items.get(1)?.span.start()),
     };
     removal(text, span)
 }
@@ -83,16 +83,16 @@ pub(super) fn entry_removal(text: &str, entries: &[MappingEntry], index: usize) 
     let entry = entries.get(index)?;
     let key = entry.key_span;
     let span = match index.checked_sub(1) {
-        Some(before) => Span::new(key.source, entries.get(before)?.value.span.end, entry.value.span.end),
-        None => Span::new(key.source, key.start, entries.get(1)?.key_span.start),
+        Some(before) => Span::new(key.source, entries.get(before)?.value.span.end(), entry.value.span.end()),
+        None => Span::new(key.source, key.start(), entries.get(1)?.key_span.start()),
     };
     removal(text, span)
 }
 
 fn removal(text: &str, span: Span) -> Option<Edit> {
     // Behind an alias, spans are those of the anchor, in another order; and a removed anchor would be missing elsewhere.
-    let removed = text.get(span.start..span.end)?;
-    let anchored = text.get(..span.start)?.rsplit([' ', '\n']).find(|word| !word.is_empty());
+    let removed = text.get(span.start()..span.end())?;
+    let anchored = text.get(..span.start())?.rsplit([' ', '\n']).find(|word| !word.is_empty());
     let anchors = |word: &str| word.starts_with('&') && word.len() > 1 && word != "&&";
     if anchored.is_some_and(anchors) || removed.split_whitespace().any(anchors) {
         return None;

@@ -24,7 +24,7 @@ impl<'a> MutantCollector<'a> {
     pub(super) fn span_text(&self, span: Span) -> &str {
         self.sources
             .get(span.source)
-            .and_then(|source| source.text().get(span.start..span.end))
+            .and_then(|source| source.text().get(span.start()..span.end()))
             .unwrap_or_default()
     }
 

@@ -135,14 +135,11 @@ fn remove_policy(policy: &YamlNode, collector: &mut MutantCollector<'_>) {
     let edit = match policy.get("mode") {
         Some(mode) => Edit { span: mode.span, replacement: "off".to_owned() },
         None => {
-            let at = first.key_span.start;
+            let at = first.key_span.start();
             let flow = collector.span_text(policy.span).starts_with('{');
             let column = collector.sources.get(policy.span.source).map_or(1, |source| source.position(at).1);
             let between = if flow { ", ".to_owned() } else { format!("\n{}", " ".repeat(column - 1)) };
-            Edit {
-                span: Span { start: at, end: at, ..policy.span },
-                replacement: format!("mode: off{between}"),
-            }
+            Edit { span: Span::new(policy.span.source, at, at), replacement: format!("mode: off{between}") }
         }
     };
     let case =

@@ -57,7 +57,7 @@ fn mutate_test(test: &YamlNode, collector: &mut MutantCollector<'_>) {
         {
             let case =
                 format!("a case with a command that differs from this test in its `{}` only", entry.key);
-            let span = Span { end: entry.value.span.end, ..entry.key_span };
+            let span = entry.key_span.until(entry.value.span.end());
             collector.remove(KEY_REMOVED, span, edit, case);
         }
         mutate_key(entry, collector);
