@@ -41,6 +41,6 @@ fn paragraph(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
 /// `rules.yaml:3:5`
 fn position(span: Span, sources: &SourceMap) -> String {
     let Some(source) = sources.get(span.source) else { return String::new() };
-    let (line, column) = source.position(span.start);
+    let (line, column) = source.position(span.start());
     format!("{}:{line}:{column}", escape_hidden(source.name()))
 }
