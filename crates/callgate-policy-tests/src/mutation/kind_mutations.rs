@@ -7,7 +7,6 @@ use super::condition_mutations::adjacent_numbers;
 use super::mutant::{entry_removal, item_removal};
 use super::mutant_collector::MutantCollector;
 use super::{CHOICE, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, LIMIT, duration_mutations, expression_mutations};
-use callgate::diagnostic::Span;
 use callgate::source::{MappingEntry, YamlNode};
 
 /// A mutation of a key or its value.

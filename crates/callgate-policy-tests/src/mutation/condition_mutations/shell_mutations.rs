@@ -4,7 +4,6 @@ use super::mutate_condition;
 use crate::mutation::mutant::{entry_removal, item_removal};
 use crate::mutation::mutant_collector::MutantCollector;
 use crate::mutation::{ITEM_REMOVED, KEY_REMOVED, QUANTIFIER, TEST_REMOVED};
-use callgate::diagnostic::Span;
 use callgate::source::{MappingEntry, YamlNode};
 
 /// The keys of a test of a command that are lists, of which each item matters.
