@@ -1,5 +1,5 @@
-//! Allocations: deciding a call allocates nothing if no policy matches or all matching ones allow it, and a script around its
-//! execution copies none of the values that it passes on.
+//! Allocations: deciding a call allocates nothing if no policy matches or all matching ones allow it, a script around its
+//! execution copies none of the values that it passes on, and an engine takes little memory.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -171,6 +171,29 @@ fn a_whole_call_allocates_less_than_two_kilobytes_whatever_its_arguments() {
     let (few, many) = (bytes(&engine, &small, &tool), bytes(&engine, &large, &tool));
     // The futures, the decision and the outcome of the call, without the futures of what few calls need.
     assert!(few < 2_048 && many == few, "{few} bytes for small, {many} for large arguments");
+}
+
+/// The bytes of an engine with this many policies, each with two conditions. Many read the same arguments, as in rules that people write.
+fn engine_bytes(policies: usize) -> i64 {
+    let policy = |number: usize| {
+        let paths = ["$.input.amount", "$.input.customer.tier", "$.input.region"];
+        let tests = json!([
+            { "path": paths[number % 3], "ne": format!("value{number}") },
+            { "path": "$.input.retries", "gt": number },
+        ]);
+        let kind = ["deny", "approval", "allow", "allow"][number % 4];
+        json!({ "id": format!("p{number}"), "match": { "tool": format!("tool{}", number / 16), "where": tests }, kind: {} })
+    };
+    let rules = json!({ "policies": (0..policies).map(policy).collect::<Vec<_>>() }).to_string();
+    let mut engine = None;
+    let info = measure(|| engine = Some(Engine::from_text(&rules).unwrap()));
+    info.bytes_current
+}
+
+#[test]
+fn an_engine_takes_little_memory_for_each_policy() {
+    let each = (engine_bytes(2_000) - engine_bytes(1_000)) / 1_000;
+    assert!(each < 1_500, "{each} bytes");
 }
 
 #[test]
