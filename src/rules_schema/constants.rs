@@ -1,5 +1,6 @@
 //! `{ data: NAME }`: inserts a constant of the bundle where a kind takes a number, a duration or a list.
 
+use super::did_you_mean::did_you_mean;
 use super::policy_reader::PolicyReader;
 use super::shape::{FieldShape, RecordShape, Shape};
 use crate::diagnostic::{Diagnostic, UNKNOWN_NAME, closest_match};
@@ -61,8 +62,15 @@ fn insert(node: &YamlNode, shape: &Shape, name: &str, reader: &mut PolicyReader<
     Some(YamlNode { value, span: node.span })
 }
 
-fn is_constant(shape: &Shape) -> bool {
+/// Whether a shape is that of a constant.
+pub(super) fn is_constant(shape: &Shape) -> bool {
     matches!(shape, Shape::Record(record) if std::ptr::eq(*record, &raw const RECORD))
+}
+
+/// Whether a mapping is meant to be a constant: it has its key, if misspelled.
+pub(super) fn is_meant_as_constant(node: &YamlNode) -> bool {
+    let names = |entry: &MappingEntry| did_you_mean(&entry.key, ["data"].into_iter()).is_some();
+    node.get("data").is_some() || node.entries().is_some_and(|entries| entries.iter().any(names))
 }
 
 fn find_constant(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<YamlNode> {

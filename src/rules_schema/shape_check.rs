@@ -1,5 +1,6 @@
 //! Validates a YAML value against its [`Shape`]: reports every problem once, at its exact position.
 
+use super::constants::{is_constant, is_meant_as_constant};
 use super::did_you_mean::did_you_mean;
 use super::shape::Shape;
 use crate::diagnostic::{
@@ -51,11 +52,13 @@ impl Shape {
                     value.check(&entry.value, &entry.key, diagnostics);
                 }
             }
-            Self::Either(shapes) => {
-                if let Some(shape) = shapes.iter().find(|shape| shape.accepts_type_of(node)) {
-                    shape.check(node, name, diagnostics);
+            Self::Either(shapes) => match shapes.iter().find(|shape| shape.accepts_type_of(node)) {
+                Some(shape) if is_constant(shape) && !is_meant_as_constant(node) => {
+                    diagnostics.push(self.wrong_type(node, name));
                 }
-            }
+                Some(shape) => shape.check(node, name, diagnostics),
+                None => {}
+            },
         }
     }
 
@@ -63,15 +66,21 @@ impl Shape {
         let (quoted_name, is) = (quote_name(name), node.type_name());
         let message = match node.value {
             YamlValue::Null => format!("{quoted_name} has no value"),
-            _ => format!("{quoted_name} must be {}, not {is}", self.expected_types()),
+            _ => format!("{quoted_name} must be {}, not {is}", self.expected_types(node)),
         };
         Diagnostic::new(&WRONG_TYPE, node.span, message).with_help(self.help_for_type(node, name))
     }
 
-    /// The accepted YAML types, for messages.
-    fn expected_types(&self) -> String {
+    /// The YAML types to use instead of a node's, for messages.
+    fn expected_types(&self, node: &YamlNode) -> String {
         let mut types = Vec::new();
-        self.add_types(&mut types);
+        match (self, &node.value) {
+            (Self::Either(shapes), YamlValue::Mapping(_)) => {
+                let others = shapes.iter().filter(|shape| !is_constant(shape));
+                others.for_each(|shape| shape.add_types(&mut types));
+            }
+            _ => self.add_types(&mut types),
+        }
         match types.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
             Some((only, _)) => (*only).to_owned(),
