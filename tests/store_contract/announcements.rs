@@ -30,24 +30,24 @@ async fn check(teller: &dyn StateStore, listener: &dyn StateStore) {
             break;
         }
     }
-    let mut told = vec![first];
+    let mut announced = vec![first];
     let long = "long".repeat(10_000);
     for key in [r#"["a 'session'; --","c2"]"#, "", "?", r#"["ü\u0000\n","c3"]"#, &long] {
         teller.announce_approval(key);
-        let found = next_after(&mut heard, &told).await;
+        let found = next_after(&mut heard, &announced).await;
         // A store may say no more than that something changed.
         assert!([Announcement::Approval(key.into()), Announcement::Missed].contains(&found), "{found:?}");
         teller.announce_approval(first);
-        told.push(key);
+        announced.push(key);
     }
 }
 
-/// The next announcement of none of these keys: what was told may be heard after a store that connects has said that something changed.
-async fn next_after(heard: &mut Announcements, told: &[&str]) -> Announcement {
+/// The next announcement of another key than these. A store that connects announces first that something changed, and then may announce an earlier key.
+async fn next_after(heard: &mut Announcements, announced: &[&str]) -> Announcement {
     loop {
         let next = tokio::time::timeout(Duration::from_secs(60), heard.next()).await;
-        match next.unwrap_or_else(|_| panic!("nothing is heard after {told:?}")) {
-            Announcement::Approval(found) if told.contains(&&*found) => {}
+        match next.unwrap_or_else(|_| panic!("nothing is heard after {announced:?}")) {
+            Announcement::Approval(found) if announced.contains(&&*found) => {}
             other => return other,
         }
     }
