@@ -1,6 +1,6 @@
 //! Source positions: byte ranges in loaded files, and the files themselves.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
@@ -9,6 +9,13 @@ use crate::file_access::FileSandbox;
 /// Identifies one loaded file within a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(u32);
+
+impl SourceId {
+    /// The position of the file among those of the map.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A byte range in one loaded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,7 +70,8 @@ pub struct Location {
 pub struct SourceFile {
     name: Arc<str>,
     text: Arc<str>,
-    line_starts: Vec<usize>,
+    /// Found when a position is asked for.
+    line_starts: OnceLock<Vec<usize>>,
 }
 
 impl SourceFile {
@@ -81,8 +89,11 @@ impl SourceFile {
     /// longer than 256 KiB, columns beyond that limit count bytes.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
-        let line = self.line_starts.partition_point(|start| *start <= offset).max(1);
-        let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
+        let line_starts = self.line_starts.get_or_init(|| {
+            std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1)).collect()
+        });
+        let line = line_starts.partition_point(|start| *start <= offset).max(1);
+        let start = line_starts.get(line - 1).copied().unwrap_or(0);
         // Avoids counting the characters of a very long line again for each position in it.
         let counted = self.text.floor_char_boundary(offset.min(start + COUNTED_BYTES)).max(start);
         let characters = self.text.get(start..counted).map_or(0, |before| before.chars().count());
@@ -104,11 +115,8 @@ pub struct SourceMap {
 impl SourceMap {
     /// Adds a file and returns its id.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
-        let text: Arc<str> = text.into();
-        let line_starts =
-            std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
         let id = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
-        self.sources.push(SourceFile { name: name.into(), text, line_starts });
+        self.sources.push(SourceFile { name: name.into(), text: text.into(), line_starts: OnceLock::new() });
         SourceId(id)
     }
 
@@ -124,7 +132,7 @@ impl SourceMap {
 
     /// The file with an id of this map.
     pub fn get(&self, id: SourceId) -> Option<&SourceFile> {
-        self.sources.get(id.0 as usize)
+        self.sources.get(id.index())
     }
 
     /// The files in the order of addition.
