@@ -50,6 +50,16 @@ pub(crate) fn is_budget_exhausted() -> bool {
     BUNDLE.with_borrow(|bundle| bundle.as_ref().is_some_and(|bundle| bundle.left < SIZE_LIMIT))
 }
 
+/// What the regular expressions that were compiled so far take of the budget of the bundle that is read.
+pub(crate) fn used_of_budget() -> usize {
+    BUNDLE.with_borrow(|bundle| bundle.as_ref().map_or(0, |bundle| BUNDLE_LIMIT - bundle.left))
+}
+
+/// Whether regular expressions that take this much of the budget can be part of one bundle.
+pub(crate) fn is_within_budget(bytes: usize) -> bool {
+    bytes <= BUNDLE_LIMIT
+}
+
 /// Compiles a regular expression, in the syntax of the `regex` crate.
 ///
 /// # Errors

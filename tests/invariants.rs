@@ -9,6 +9,7 @@ mod examination;
 mod execution;
 mod index_lookups;
 mod limits;
+mod rebuilds;
 mod reloads;
 mod secrets;
 mod vocabulary;

@@ -5,6 +5,7 @@ mod files;
 mod load;
 #[cfg(unix)]
 mod soak;
+mod unchanged_files;
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! Approval requirements of a suspended call: who may approve, and what an approval permits.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::decision::LimitRequest;
@@ -123,7 +125,7 @@ impl Kernel<'_> {
         }
         for asker in askers {
             let layer = self.layers.get(asker.permit.layer as usize);
-            let named = |policy: &&Policy| Some(&policy.id) == asker.permit.policy.as_ref();
+            let named = |policy: &&Arc<Policy>| Some(&policy.id) == asker.permit.policy.as_ref();
             let policy = layer.and_then(|policies| policies.policies().iter().find(named));
             let Some(approval) = policy.and_then(|policy| policy.kind.as_approval()) else { continue };
             if let Some(schema) = &approval.edits.schema {

@@ -1,6 +1,7 @@
 //! Policies of the run around the calls: those that apply to it now, and what they change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::{Kernel, PolicyHandle, PolicyRef};
 use crate::call::{CallView, Reason, RunShadowEffect, SessionState, ToolCall, Verdict, reason_code};
@@ -147,7 +148,7 @@ pub(crate) fn is_never_called(policies: &CompiledPolicies, server: &str, tool: &
         let enforced = policies.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.matches_tool(server, tool))
     };
-    let denied = |policy: &Policy| {
+    let denied = |policy: &Arc<Policy>| {
         matches!(&policy.kind, PolicyKind::Deny(deny) if deny.script.is_none())
             && policy.matcher.condition.is_none()
     };

@@ -46,7 +46,7 @@ impl Kernel<'_> {
                 let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
                 self.report_run_policy(by, view, truth.as_ref().ok());
                 if truth.map_or(true, |truth| truth != Truth::No) {
-                    streams.push((policy, &**stream));
+                    streams.push((policy.as_ref(), &**stream));
                 }
             }
         }

@@ -1,24 +1,26 @@
 //! Compiler from rules files to a [`Bundle`]: typed policies with compiled patterns, paths and scripts. Every problem is reported with
 //! its location.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::compiled_files::{self, CompiledFile, CompiledFiles, MAX_PATTERNS, Reused};
 use super::defaults::{self, Defaults};
 use super::definitions::{self, DeclaredTools, Definitions};
+use super::policy_ids;
 use super::reload_settings;
 use super::rules_shape::{POLICY_RECORD, rules_record};
 use super::{Mode, Policy, ReloadSettings};
 use crate::call::Root;
 use crate::diagnostic::{
-    CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_KEY,
-    MISSING_MATCHER, OUT_OF_RANGE, SourceMap, Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+    CONFLICTING_KEYS, Diagnostic, Diagnostics, KIND_COUNT, MISSING_KEY, MISSING_MATCHER, OUT_OF_RANGE,
+    SourceFile, SourceMap, UNSUPPORTED_VERSION, WRONG_TYPE,
 };
 use crate::json::{self, Digest, Value, json};
 use crate::matcher::Matcher;
 use crate::middleware::{KINDS, KindDefinition, PolicyKind, Validate};
 use crate::principal::PrincipalComparison;
+use crate::regex_compiler;
 use crate::rules_schema::{self, PolicyReader, Shape, SharedParts, insert_constants};
 use crate::script::Names;
 use crate::source::{LoadedFile, MappingEntry, YamlNode};
@@ -28,7 +30,7 @@ use crate::tool_result::ResultFormats;
 #[derive(Debug)]
 pub struct Bundle {
     /// The policies, in the order of files and then of positions.
-    pub policies: Vec<Policy>,
+    pub policies: Vec<Arc<Policy>>,
     /// Settings for all policies.
     pub defaults: Defaults,
     /// Conditions for replacing the bundle.
@@ -43,21 +45,20 @@ pub struct Bundle {
     pub revision: Digest,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
     pub referenced_files: Vec<PathBuf>,
+    /// The rules files.
+    pub files: CompiledFiles,
 }
 
-/// The maximum number of tool patterns of all policies, those of groups included.
-const MAX_PATTERNS: usize = 1_000_000;
-/// The longest id, in bytes.
-const MAX_ID_BYTES: usize = 128;
-
-/// Compiles all files of a bundle, or of a layer that uses the names of a bundle. Problems are reported to `diagnostics`; the result has
-/// every policy that could be compiled.
+/// Compiles files of a bundle, or of a layer that uses the names of a bundle; what is `reused` is taken over. Problems are
+/// reported to `diagnostics`; the result has every policy that could be compiled.
 pub fn compile(
     files: &[LoadedFile],
+    reused: &Reused,
     inherited: &Names,
     sources: &mut SourceMap,
     diagnostics: &mut Diagnostics,
 ) -> Bundle {
+    let file_names = compiled_files::names_of(sources);
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
@@ -67,13 +68,16 @@ pub fn compile(
     let reload = reload_settings::read(files, diagnostics);
     let Definitions { names, results, tools, mut referenced_files } =
         definitions::compile(files, inherited, defaults, sources, diagnostics);
-    let nodes = || {
-        files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
-    };
-    check_ids(nodes(), diagnostics);
+    let is_same = |known: &Arc<Names>| known.content_digest() == names.content_digest();
+    let names = reused.names.clone().filter(is_same).unwrap_or(names);
+    let definitions_regex_bytes = regex_compiler::used_of_budget();
+    policy_ids::check(files.iter().flat_map(policy_nodes), diagnostics);
     let (mut pattern_count, mut shared) = (0, SharedParts::default());
-    let policies: Vec<Policy> = nodes()
-        .filter_map(|node| {
+    let mut compiled = reused.files.clone();
+    for file in files {
+        let (patterns, references) = (pattern_count, referenced_files.len());
+        let regex_bytes = regex_compiler::used_of_budget();
+        let read = |node| {
             let mut reader = PolicyReader::new(diagnostics, sources);
             reader.names = Arc::clone(&names);
             reader.absent_matches = defaults.absent_matches;
@@ -92,11 +96,26 @@ pub fn compile(
                 );
                 return None;
             }
-            policy
-        })
-        .collect();
-    attach_policy_ids(nodes(), diagnostics);
-    let revision = compute_revision(files, &policies, &names);
+            policy.map(Arc::new)
+        };
+        let policies = policy_nodes(file).iter().filter_map(read).collect();
+        let text = sources.get(file.source).map_or("", SourceFile::text);
+        compiled.push(Arc::new(CompiledFile {
+            source: file.source,
+            content: Digest::compute(text.as_bytes()),
+            other_keys: file.root.canonical_text(Some("policies")).into(),
+            has_definitions: has_definitions(&file.root),
+            has_references: referenced_files.len() > references,
+            policies,
+            nodes: file.nodes,
+            pattern_count: pattern_count - patterns,
+            regex_bytes: regex_compiler::used_of_budget() - regex_bytes,
+        }));
+    }
+    compiled.sort_by_key(|file| file.source);
+    policy_ids::attach(files.iter().flat_map(policy_nodes), diagnostics);
+    let policies: Vec<Arc<Policy>> = compiled.iter().flat_map(|file| &file.policies).cloned().collect();
+    let revision = compute_revision(&compiled, &policies, &names);
     let revision = match tools.digests.as_slice() {
         [] => revision,
         digests => json::digest(&json!([
@@ -104,7 +123,18 @@ pub fn compile(
             digests.iter().map(ToString::to_string).collect::<Vec<_>>()
         ])),
     };
-    Bundle { policies, defaults, reload, names, results, tools, revision, referenced_files }
+    let files = CompiledFiles { names: file_names, files: compiled.into(), definitions_regex_bytes };
+    Bundle { policies, defaults, reload, names, results, tools, revision, referenced_files, files }
+}
+
+fn policy_nodes(file: &LoadedFile) -> &[YamlNode] {
+    file.root.get("policies").and_then(YamlNode::items).unwrap_or_default()
+}
+
+/// Whether a file has anything that policies of other files may depend on.
+fn has_definitions(root: &YamlNode) -> bool {
+    let is_own = |key: &str| ["policies", "callgate"].contains(&key);
+    root.entries().is_none_or(|entries| !entries.iter().all(|entry| is_own(&entry.key)))
 }
 
 /// Reports a file that has neither policies nor definitions.
@@ -138,48 +168,6 @@ pub fn check_version(root: &YamlNode, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn check_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Diagnostics) {
-    let mut first: HashMap<&str, Span> = HashMap::new();
-    for node in nodes {
-        let Some(id_node) = node.get("id") else { continue };
-        let Some(id) = id_node.as_str() else { continue };
-        if let Some(span) = first.get(id) {
-            diagnostics.push(
-                Diagnostic::new(&DUPLICATE_ID, id_node.span, format!("duplicate id `{id}`"))
-                    .with_label(*span, "first used here")
-                    .with_help("ids are unique in a bundle; rename one of the two policies"),
-            );
-            continue;
-        }
-        first.insert(id, id_node.span);
-        if id.is_empty() {
-            diagnostics.push(
-                Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty")
-                    .with_help("write for example `refunds-need-a-person`"),
-            );
-        } else if id.len() > MAX_ID_BYTES {
-            let message = format!("an id has at most {MAX_ID_BYTES} bytes; this one has {}", id.len());
-            diagnostics.push(
-                Diagnostic::new(&OUT_OF_RANGE, id_node.span, message)
-                    .with_help("describe the purpose of the policy in its `description`"),
-            );
-        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            let words: Vec<&str> = id
-                .split(|c: char| c.is_whitespace() || c.is_control())
-                .filter(|word| !word.is_empty())
-                .collect();
-            diagnostics.push(
-                Diagnostic::new(
-                    &UNKNOWN_VALUE,
-                    id_node.span,
-                    "an id must not contain white space or control characters",
-                )
-                .with_help(format!("write for example `{}`", words.join("-"))),
-            );
-        }
-    }
-}
-
 fn read_policy(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Policy> {
     let before = reader.problem_count();
     let policy = read_policy_parts(node, reader);
@@ -191,23 +179,6 @@ fn read_policy(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Policy>
         reader.report(Diagnostic::new(&WRONG_TYPE, node.span, "invalid policy"));
     }
     policy
-}
-
-/// Adds the policy's id to each diagnostic whose span lies in that policy.
-fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Diagnostics) {
-    let policies: Vec<(Span, Option<&str>)> =
-        nodes.map(|node| (node.span, node.get("id").and_then(YamlNode::as_str))).collect();
-    for diagnostic in diagnostics.since(0) {
-        let Some(span) = diagnostic.span else { continue };
-        let after = policies
-            .partition_point(|(policy, _)| (policy.source, policy.start()) <= (span.source, span.start()));
-        let policy = after.checked_sub(1).and_then(|index| policies.get(index));
-        if let Some((_, Some(id))) =
-            policy.filter(|(policy, _)| policy.source == span.source && span.start() < policy.end())
-        {
-            diagnostic.policy = Some((*id).to_owned());
-        }
-    }
 }
 
 fn read_policy_parts(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Policy> {
@@ -347,9 +318,9 @@ fn find_kind<'a>(
 }
 
 /// Returns the digest of the rules files, descriptions included, and of the files that policies and definitions reference.
-fn compute_revision(files: &[LoadedFile], policies: &[Policy], names: &Names) -> Digest {
+fn compute_revision(files: &[Arc<CompiledFile>], policies: &[Arc<Policy>], names: &Names) -> Digest {
     // The digests of the policies have everything of them but their descriptions.
-    let others: Vec<String> = files.iter().map(|file| file.root.canonical_text(Some("policies"))).collect();
+    let others: Vec<&str> = files.iter().map(|file| &*file.other_keys).collect();
     let others = format!("[{}]", others.join(","));
     let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour_digest.to_string()).collect();
     let descriptions: Vec<_> = policies.iter().map(|policy| policy.description.as_deref()).collect();

@@ -5,6 +5,7 @@ mod lookup;
 use std::collections::HashMap;
 use std::iter::{Copied, Peekable};
 use std::slice::Iter;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use smallvec::SmallVec;
@@ -37,12 +38,14 @@ const MIN_SEARCHED_POLICIES: usize = 64;
 const MIN_PARSED_POLICIES: usize = 2;
 
 impl GateIndex {
-    pub(super) fn build(indices: Vec<u32>, policies: &[Policy]) -> Self {
+    pub(super) fn build(indices: Vec<u32>, policies: &[Arc<Policy>]) -> Self {
         let hasher = RandomState::default();
         let mut groups: HashMap<_, (&Path, Vec<(u32, Requirement<'_>)>)> = HashMap::new();
         if indices.len() >= MIN_PARSED_POLICIES {
             for index in &indices {
-                let Some((path, requirement)) = policies.get(*index as usize).and_then(requirement_of) else {
+                let Some((path, requirement)) =
+                    policies.get(*index as usize).and_then(|policy| requirement_of(policy))
+                else {
                     continue;
                 };
                 let json_type = match &requirement {
@@ -125,7 +128,7 @@ pub fn effect_of(policy: &Policy) -> Option<Effect> {
 fn order_by_strictness(
     always: &[u32],
     lookups: &[Lookup],
-    policies: &[Policy],
+    policies: &[Arc<Policy>],
 ) -> Option<Box<[(Effect, u32)]>> {
     let effect = |index: &u32| Some((effect_of(policies.get(*index as usize)?)?, *index));
     let are_found_known =

@@ -6,9 +6,12 @@ mod definitions;
 mod policy_index;
 mod gate_index;
 mod defaults;
+mod compiled_files;
 mod compiler;
 mod isolation;
 mod plan;
+mod policy_ids;
+mod rebuild;
 mod reload_settings;
 mod rules_shape;
 mod scalar_conditions;
@@ -16,12 +19,15 @@ mod tool_policies;
 mod tool_policy_cache;
 mod widening;
 
+use compiled_files::Reused;
+pub use compiled_files::{CompiledFile, CompiledFiles};
 pub use compiler::{Bundle, check_version, compile};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
 pub use gate_index::{CandidatePolicies, effect_of};
 pub use isolation::build_isolated;
 pub use plan::{Plan, order_policies};
 pub use policy_index::CompiledPolicies;
+pub use rebuild::rebuild;
 pub use reload_settings::ReloadSettings;
 pub use rules_shape::rules_record;
 pub use scalar_conditions::{ScalarConditions, ScalarEvaluator};
@@ -177,21 +183,22 @@ pub fn build_layer<N: Into<String>, T: Into<String>>(
     let mut loaded = source::load_texts(texts);
     definitions::reject_results_in_layer(&loaded.files, &mut loaded.diagnostics);
     definitions::reject_tools_in_layer(&loaded.files, &mut loaded.diagnostics);
-    build_with(loaded, bundle.names())
+    build_with(loaded, Reused::default(), bundle.names())
 }
 
 fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
-    build_with(loaded, &Names::default())
+    build_with(loaded, Reused::default(), &Names::default())
 }
 
-fn build_with(loaded: LoadedSources, inherited: &Names) -> LoadedBundle {
+fn build_with(loaded: LoadedSources, reused: Reused, inherited: &Names) -> LoadedBundle {
     let LoadedSources { mut sources, mut files, mut diagnostics, .. } = loaded;
     definitions::exclude_data_files(&mut files, rules_record(), &sources, &mut diagnostics);
     let mut bundle =
-        regex_compiler::with_budget(|| compile(&files, inherited, &mut sources, &mut diagnostics));
+        regex_compiler::with_budget(|| compile(&files, &reused, inherited, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let referenced_files = std::mem::take(&mut bundle.referenced_files);
     let names = Arc::clone(&bundle.names);
-    let policies = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(order_policies(bundle)));
+    let policies = (!diagnostics.has_errors())
+        .then(|| CompiledPolicies::compile(order_policies(bundle), &reused.patterns));
     LoadedBundle { policies, diagnostics, sources, files, referenced_files, names }
 }

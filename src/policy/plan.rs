@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::compiled_files::CompiledFiles;
 use super::{Bundle, Defaults, Mode, Policy, ReloadSettings};
 use crate::json::Digest;
 use crate::script::Names;
@@ -13,7 +14,7 @@ use crate::tools::ToolDescriptor;
 #[derive(Debug)]
 pub struct Plan {
     /// Sorted by descending priority, then by file name, then by position.
-    pub policies: Vec<Policy>,
+    pub policies: Vec<Arc<Policy>>,
     /// The ids of the policies with `mode: off`.
     pub disabled_ids: Vec<String>,
     /// Settings for all policies.
@@ -28,13 +29,26 @@ pub struct Plan {
     pub results: ResultFormats,
     /// The known tools.
     pub tools: Vec<ToolDescriptor>,
+    /// The rules files.
+    pub files: CompiledFiles,
 }
 
 /// Sorts a bundle's policies and removes those that are off.
 pub fn order_policies(bundle: Bundle) -> Plan {
-    let Bundle { mut policies, defaults, reload, revision, names, results, tools, .. } = bundle;
-    let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
+    let Bundle { mut policies, defaults, reload, revision, names, results, tools, files, .. } = bundle;
+    let off =
+        policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id.clone()).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.
     policies.sort_by_key(|policy| Reverse(policy.priority));
-    Plan { policies, disabled_ids: off, defaults, reload, revision, names, results, tools: tools.descriptors }
+    Plan {
+        policies,
+        disabled_ids: off,
+        defaults,
+        reload,
+        revision,
+        names,
+        results,
+        tools: tools.descriptors,
+        files,
+    }
 }

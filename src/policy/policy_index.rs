@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
 
+use super::compiled_files::CompiledFiles;
 use super::gate_index::GateIndex;
 use super::scalar_conditions::ScalarConditions;
 use super::tool_policies::ToolPolicies;
@@ -26,7 +27,7 @@ const MAX_REGEX_SET_BYTES: usize = 512 << 10;
 /// All policies of a bundle, compiled. Immutable except for the cache of tool names.
 #[derive(Debug)]
 pub struct CompiledPolicies {
-    policies: Box<[Policy]>,
+    policies: Box<[Arc<Policy>]>,
     disabled_ids: Vec<String>,
     defaults: Defaults,
     reload_settings: ReloadSettings,
@@ -46,12 +47,13 @@ pub struct CompiledPolicies {
     scalar_conditions: ScalarConditions,
     tool_cache: ToolPolicyCache,
     shared_tools: SharedToolPolicies,
+    files: CompiledFiles,
 }
 
 impl CompiledPolicies {
-    /// Indexes a plan.
+    /// Indexes a plan. If `known_patterns` are those of the tools of its policies, they are not compiled again.
     #[doc(hidden)]
-    pub fn compile(plan: Plan) -> Self {
+    pub fn compile(plan: Plan, known_patterns: &RegexSet) -> Self {
         let Plan {
             policies,
             disabled_ids,
@@ -61,6 +63,7 @@ impl CompiledPolicies {
             names,
             results,
             tools,
+            files,
         } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
@@ -83,7 +86,10 @@ impl CompiledPolicies {
             }
             for pattern in &policy.matcher.tools {
                 match pattern.as_regex() {
-                    None => by_exact_name.entry(pattern.text().to_owned()).or_default().push(index),
+                    None => match by_exact_name.get_mut(pattern.text()) {
+                        Some(indices) => indices.push(index),
+                        None => drop(by_exact_name.insert(pattern.text().to_owned(), vec![index])),
+                    },
                     Some(regex) => {
                         let position = *pattern_positions.entry(regex).or_insert_with_key(|regex| {
                             by_pattern.push((regex.clone(), Vec::new()));
@@ -99,10 +105,14 @@ impl CompiledPolicies {
         let (regexes, by_pattern): (Vec<String>, Vec<Vec<u32>>) = by_pattern.into_iter().unzip();
         let length: usize = regexes.iter().map(String::len).sum();
         let regexes_of_set = if length > MAX_REGEX_SET_BYTES { &[][..] } else { &regexes };
-        let set = RegexSetBuilder::new(regexes_of_set)
-            .size_limit(DFA_SIZE_LIMIT)
-            .dfa_size_limit(DFA_SIZE_LIMIT)
-            .build();
+        let set = if known_patterns.patterns() == regexes_of_set {
+            Ok(known_patterns.clone())
+        } else {
+            RegexSetBuilder::new(regexes_of_set)
+                .size_limit(DFA_SIZE_LIMIT)
+                .dfa_size_limit(DFA_SIZE_LIMIT)
+                .build()
+        };
         // If the set is too large, every policy with a pattern is a candidate for every tool, and its pattern is matched separately.
         let (patterns, by_pattern) = match set {
             Ok(set) if length <= MAX_REGEX_SET_BYTES => (set, by_pattern),
@@ -130,7 +140,12 @@ impl CompiledPolicies {
             run_policies,
             tool_cache: ToolPolicyCache::default(),
             shared_tools: SharedToolPolicies::default(),
+            files,
         }
+    }
+
+    pub(super) fn shared_names(&self) -> &Arc<Names> {
+        &self.names
     }
 
     /// The names that the bundle defines, for layers that use them.
@@ -151,14 +166,24 @@ impl CompiledPolicies {
     }
 
     /// The policies, in evaluation order.
-    pub fn policies(&self) -> &[Policy] {
+    pub fn policies(&self) -> &[Arc<Policy>] {
         &self.policies
+    }
+
+    /// The patterns of tools that are no exact names.
+    pub(super) fn patterns(&self) -> &RegexSet {
+        &self.patterns
+    }
+
+    /// The rules files of the policies.
+    pub(super) fn files(&self) -> &CompiledFiles {
+        &self.files
     }
 
     /// Returns a policy by its index in [`policies`](Self::policies).
     #[doc(hidden)]
     pub fn policy(&self, index: u32) -> Option<&Policy> {
-        self.policies.get(index as usize)
+        self.policies.get(index as usize).map(Arc::as_ref)
     }
 
     /// The conditions of the policies as tests of scalars.

@@ -5,7 +5,9 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 
 use super::Policy;
@@ -50,7 +52,7 @@ const UNUSED: u32 = u32::MAX;
 
 /// Numbers values in the order in which they are first seen.
 #[derive(Debug)]
-struct Numbering<T>(HashMap<T, u32>);
+struct Numbering<T>(HashMap<T, u32, RandomState>);
 
 impl<T: Eq + std::hash::Hash> Numbering<T> {
     fn number(&mut self, value: T) -> u32 {
@@ -67,8 +69,8 @@ impl<T: Eq + std::hash::Hash> Numbering<T> {
 
 impl ScalarConditions {
     /// Finds the scalar tests in the conditions of policies.
-    pub(super) fn new(policies: &[Policy]) -> Self {
-        let mut paths: HashMap<String, u32> = HashMap::new();
+    pub(super) fn new(policies: &[Arc<Policy>]) -> Self {
+        let mut paths: HashMap<String, u32, RandomState> = HashMap::default();
         let mut scalar_paths = Vec::new();
         let mut path_number = |path: &Path| {
             if let Some(known) = paths.get(path.text()) {
@@ -80,8 +82,8 @@ impl ScalarConditions {
             paths.insert(path.text().to_owned(), number);
             number
         };
-        let mut tests = Numbering(HashMap::new());
-        let condition = |policy: &Policy| {
+        let mut tests = Numbering(HashMap::default());
+        let condition = |policy: &Arc<Policy>| {
             let Some(condition) = &policy.matcher.condition else {
                 return Some(ScalarCondition { tests: SmallVec::new(), is_complete: true });
             };

@@ -5,6 +5,7 @@ mod strictness;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use super::{CompiledPolicies, Mode, Policy, Unmatched};
 use crate::call::Phase;
@@ -139,7 +140,7 @@ fn is_enforced(policy: &Policy) -> bool {
 }
 
 fn by_id(compiled: &CompiledPolicies) -> HashMap<&str, &Policy> {
-    compiled.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
+    compiled.policies().iter().map(|policy| (policy.id.as_str(), policy.as_ref())).collect()
 }
 
 fn new_widening(policy: &Policy, change: &str, allows: &'static str) -> Widening {
@@ -258,7 +259,7 @@ fn find_blinded_policy<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option
             && value.get("replace").is_none()
     });
     let mut passed = false;
-    new.policies().iter().find(|other| {
+    new.policies().iter().map(Arc::as_ref).find(|other| {
         if other.id == policy.id {
             passed = true;
             return false;
@@ -300,7 +301,8 @@ fn ordered_policies(
         _ => !gate || policy.kind.definition().polarity != Polarity::Restricting,
     };
     let mut before = 0;
-    let policies = compiled.policies().iter().filter(|policy| policy.kind.is_active_in(phase));
+    let policies =
+        compiled.policies().iter().map(Arc::as_ref).filter(|policy| policy.kind.is_active_in(phase));
     policies
         .filter(|policy| is_in_both(&policy.id) && ordered(policy))
         .map(|policy| {
@@ -323,7 +325,7 @@ fn ordered_run_policies(
     for policy in compiled.policies().iter().filter(|policy| is_in_both(&policy.id)) {
         match &policy.kind {
             PolicyKind::Model(model) => {
-                positions.push((policy, models));
+                positions.push((policy.as_ref(), models));
                 models += usize::from(!model.only_restricts());
             }
             PolicyKind::Stream(_) => {

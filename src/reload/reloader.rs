@@ -122,9 +122,10 @@ impl Reloader {
     fn reload_unguarded(&mut self) -> ReloadResult {
         // After a failure, the next check reloads again.
         self.last_snapshot = None;
-        let Self { paths, referenced_files, tests, .. } = self;
+        let Self { engine, paths, referenced_files, tests, .. } = self;
+        let active = engine.active_policies();
         let take_snapshot = |referenced: &[PathBuf]| FileSnapshot::of(paths, referenced);
-        let read = || LoadedFiles { built: policy::build(paths), tests: tests.load(paths) };
+        let read = || LoadedFiles { built: policy::rebuild(paths, &active), tests: tests.load(paths) };
         let (snapshot, read) = read_consistently(referenced_files, take_snapshot, read).unzip();
         self.last_snapshot = snapshot;
         let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unstable };

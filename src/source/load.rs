@@ -7,7 +7,8 @@ use super::file_content::{NotUtf8Error, decode};
 use super::file_discovery::{BundleFiles, FileKind, find_files, not_a_regular_file, unreadable_file};
 use super::parse::parse_within;
 use crate::diagnostic::{
-    BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span,
+    BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceFile, SourceId, SourceMap,
+    Span,
 };
 use crate::file_access::{FileSandbox, MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 
@@ -18,8 +19,8 @@ pub struct LoadedSources {
     pub sources: SourceMap,
     /// The files with a tree, in the order of the paths given, below a directory by name.
     pub files: Vec<LoadedFile>,
-    /// The number of values in the files.
-    nodes: usize,
+    /// The number of values in `files`.
+    pub(crate) nodes: usize,
     /// The problems found. If there are errors, `files` is incomplete and must not be activated.
     pub diagnostics: Diagnostics,
 }
@@ -31,6 +32,8 @@ pub struct LoadedFile {
     pub source: SourceId,
     /// Its tree.
     pub root: YamlNode,
+    /// The number of values in it.
+    pub nodes: usize,
 }
 
 /// Reads all rules files at and below the paths.
@@ -40,28 +43,38 @@ pub struct LoadedFile {
 /// twice is read once. Only regular files are opened. For a path to a file, everything in its directory counts as below
 /// it. A file's name is the given path, joined with the path found below it.
 pub fn load(paths: &[PathBuf]) -> LoadedSources {
-    load_wanted(FileKind::Rules, paths, FileSandbox::from_paths(paths))
+    load_changed(paths, |_, _| false)
+}
+
+/// Reads all rules files at and below the paths, and parses those that are not known.
+pub fn load_changed(paths: &[PathBuf], is_known: impl Fn(SourceId, &SourceFile) -> bool) -> LoadedSources {
+    load_wanted(FileKind::Rules, paths, FileSandbox::from_paths(paths), &is_known)
 }
 
 /// Reads a file of the user who runs the program, such as a gateway's configuration: it may refer to files anywhere.
 pub fn load_trusted(path: &std::path::Path) -> LoadedSources {
-    load_wanted(FileKind::Rules, &[path.to_owned()], FileSandbox::unrestricted())
+    load_wanted(FileKind::Rules, &[path.to_owned()], FileSandbox::unrestricted(), &|_, _| false)
 }
 
 /// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, like [`load`] for rules files. It is not an error
 /// if a path has none.
 pub fn load_policy_tests(paths: &[PathBuf]) -> LoadedSources {
-    load_wanted(FileKind::Tests, paths, FileSandbox::from_paths(paths))
+    load_wanted(FileKind::Tests, paths, FileSandbox::from_paths(paths), &|_, _| false)
 }
 
-fn load_wanted(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> LoadedSources {
+fn load_wanted(
+    wanted: FileKind,
+    paths: &[PathBuf],
+    roots: FileSandbox,
+    is_known: &dyn Fn(SourceId, &SourceFile) -> bool,
+) -> LoadedSources {
     let BundleFiles { files, diagnostics, roots, .. } = find_files(wanted, paths, roots);
     let sources = SourceMap::with_roots(roots.clone());
     let mut loaded = LoadedSources { sources, diagnostics, ..LoadedSources::default() };
     for path in files {
         let name = path.display().to_string();
         match roots.read(&path) {
-            Ok(bytes) => loaded.add(name, bytes),
+            Ok(bytes) => loaded.add(name, bytes, is_known),
             Err(ReadError::TooLarge) => loaded.diagnostics.push(too_large(&name)),
             Err(ReadError::BundleTooLarge) => {
                 let message =
@@ -99,14 +112,14 @@ pub fn load_texts_below<N: Into<String>, T: Into<String>>(
 ) -> LoadedSources {
     let mut loaded = LoadedSources { sources: SourceMap::with_roots(roots), ..LoadedSources::default() };
     for (name, text) in texts {
-        loaded.add(name.into(), text.into().into_bytes());
+        loaded.add(name.into(), text.into().into_bytes(), &|_, _| false);
     }
     loaded.diagnostics.sort();
     loaded
 }
 
 impl LoadedSources {
-    fn add(&mut self, name: String, bytes: Vec<u8>) {
+    fn add(&mut self, name: String, bytes: Vec<u8>, is_known: &dyn Fn(SourceId, &SourceFile) -> bool) {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             self.diagnostics.push(too_large(&name));
             return;
@@ -114,8 +127,12 @@ impl LoadedSources {
         match decode(bytes) {
             Ok(text) => {
                 let source = self.sources.add(name, text.as_str());
+                if self.sources.get(source).is_some_and(|file| is_known(source, file)) {
+                    return;
+                }
+                let before = self.nodes;
                 if let Some(root) = parse_within(source, &text, &mut self.nodes, &mut self.diagnostics) {
-                    self.files.push(LoadedFile { source, root });
+                    self.files.push(LoadedFile { source, root, nodes: self.nodes - before });
                 }
             }
             Err(problem) => self.add_unreadable_text(name, &problem),

@@ -22,6 +22,6 @@ pub use file_content::{FileContentError, NotUtf8Error};
 pub use file_discovery::{BundleFiles, find_bundle_files, is_policy_test, is_rules_file};
 pub use load::load_texts_below;
 pub use load::load_trusted;
-pub use load::{LoadedFile, LoadedSources, load, load_policy_tests, load_texts};
+pub use load::{LoadedFile, LoadedSources, load, load_changed, load_policy_tests, load_texts};
 pub use parse::parse;
 pub use text_offsets::{exact_span_in, span_in};

@@ -55,7 +55,7 @@ pub(crate) fn find_changed<'a>(
     possible: &PossibleChanges,
 ) -> (Vec<PolicyPair<'a>>, usize) {
     let by_id = |version: &'a RulesVersion| -> HashMap<&'a str, &'a Policy> {
-        version.policies().policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
+        version.policies().policies().iter().map(|policy| (policy.id.as_str(), policy.as_ref())).collect()
     };
     let (old_policies, new_policies) = (by_id(old), by_id(new));
     let (old_nodes, new_nodes) = (old.policy_nodes(), new.policy_nodes());

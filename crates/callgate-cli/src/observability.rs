@@ -51,9 +51,13 @@ impl Observability {
             return;
         }
         let is_record =
-            |policy: &&Policy| policy.mode == Mode::Shadow || matches!(policy.kind, PolicyKind::Audit(_));
-        let records: Vec<&str> =
-            rules.policies().iter().filter(is_record).map(|policy| policy.id.as_str()).collect();
+            |policy: &Policy| policy.mode == Mode::Shadow || matches!(policy.kind, PolicyKind::Audit(_));
+        let records: Vec<&str> = rules
+            .policies()
+            .iter()
+            .filter(|policy| is_record(policy))
+            .map(|policy| policy.id.as_str())
+            .collect();
         if let [first, more @ ..] = records.as_slice() {
             let others = match more.len() {
                 0 => String::new(),

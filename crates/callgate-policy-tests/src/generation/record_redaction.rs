@@ -38,7 +38,7 @@ pub(super) fn redact_records(
         .iter()
         .filter(|policy| policy.mode == Mode::Enforce)
         .filter_map(|policy| match &policy.kind {
-            PolicyKind::Redact(redact) => Some((policy, &**redact)),
+            PolicyKind::Redact(redact) => Some((policy.as_ref(), &**redact)),
             _ => None,
         })
         .collect();
