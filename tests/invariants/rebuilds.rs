@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use callgate::diagnostic::render;
-
 use callgate::policy::{self, LoadedBundle};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -59,23 +59,58 @@ fn many_large_expressions(file: &str, count: usize) -> String {
     format!("policies:\n{}", policies.collect::<String>())
 }
 
+/// Policies with many values and tool patterns: `groups` has the group of a thousand names.
+fn many_values_and_patterns(file: &str, values: usize, policies: usize) -> String {
+    let values = vec!["1"; values].join(",");
+    let patterned = (0..policies).map(|number| {
+        format!("  - {{ id: {file}-{number}, match: {{ tool: \"@thousand\" }}, deny: {{}} }}\n")
+    });
+    format!(
+        "policies:\n  - {{ id: {file}, match: pay, respond: {{ output: [{values}] }} }}\n{}",
+        patterned.collect::<String>()
+    )
+}
+
+fn group_of_a_thousand() -> String {
+    let names: Vec<String> = (0..1_000).map(|number| format!("t{number}")).collect();
+    format!("groups: {{ thousand: [{}] }}\n", names.join(","))
+}
+
 #[test]
 fn mistakes_across_files_are_reported_as_for_a_load_of_all_files() {
     let mistakes = [
-        ("an id of an unchanged file", denying("a-0"), "duplicate id `a-0`"),
+        ("an id of an unchanged file", denying("a"), denying("a"), "duplicate id `a`"),
         (
             "one policy with an error",
+            denying("a"),
             "policies: [ { id: b, deny: {} } ]\n".to_owned(),
             "a `deny` policy needs `match`",
         ),
         (
             "too much memory with unchanged files",
+            many_large_expressions("a", 30),
             many_large_expressions("b", 40),
             "the regular expressions of this bundle use too much memory in total",
         ),
+        (
+            "too many values with unchanged files",
+            many_values_and_patterns("a", 600_000, 0),
+            many_values_and_patterns("b", 600_000, 0),
+            "the bundle has more than 1,000,000 values",
+        ),
+        (
+            "too many tool patterns with unchanged files",
+            many_values_and_patterns("a", 0, 600),
+            many_values_and_patterns("b", 0, 600),
+            "the policies of a bundle have at most 1000000 tool patterns",
+        ),
     ];
-    for (mistake, text, expected) in mistakes {
-        let dir = TestDir::new(&[("a.yaml", &many_large_expressions("a", 30)), ("b.yaml", &denying("b"))]);
+    for (mistake, unchanged, text, expected) in mistakes {
+        let dir = TestDir::new(&[
+            ("a.yaml", &unchanged),
+            ("b.yaml", &denying("b")),
+            ("groups.yaml", &group_of_a_thousand()),
+        ]);
         let before = loaded(&dir);
         dir.write("b.yaml", &text);
         let [rebuilt, built] = [policy::rebuild(&[dir.path("")], &before), policy::build(&[dir.path("")])]
